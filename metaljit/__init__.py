@@ -1,0 +1,121 @@
+"""Compute kernels for Apple GPUs from Python.
+
+    import metaljit as mj
+    from metaljit.lang import border, f32, position
+
+    H, W = mj.dims("H W")
+
+    @mj.kernel
+    def laplacian(u: f32[H, W]) -> f32[H, W]:
+        u = border(u, "reflect")
+        y, x = position()
+        return u[y - 1, x] + u[y + 1, x] + u[y, x - 1] + u[y, x + 1] - 4 * u[y, x]
+
+Nothing is compiled or probed when this is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .kernels import Function, Kernel, Spec, function, kernel, spec, use_device
+from .kernels import VERSION as __version__
+from .source import (
+    DeviceFault,
+    Diagnostic,
+    InternalError,
+    KernelAssertion,
+    LaunchFault,
+    MetaljitError,
+    ShapeError,
+    SizeError,
+    SyntaxFault,
+    TypeFault,
+)
+from .symbols import MJK_NAMES, Dim, Pack, dims, dtypes
+
+if TYPE_CHECKING:
+    from .modules import KernelFile, kernel_from_text, load_kernels
+    from .runtime.array import Array, asarray
+
+__all__ = [
+    "Array",
+    "DeviceFault",
+    "Diagnostic",
+    "Dim",
+    "Function",
+    "InternalError",
+    "Kernel",
+    "KernelAssertion",
+    "KernelFile",
+    "LaunchFault",
+    "MetaljitError",
+    "Pack",
+    "ShapeError",
+    "SizeError",
+    "Spec",
+    "SyntaxFault",
+    "TypeFault",
+    "__version__",
+    "asarray",
+    "available_devices",
+    "device",
+    "dims",
+    "dtypes",
+    "function",
+    "kernel",
+    "kernel_from_text",
+    "load_kernels",
+    "spec",
+    "stdlib",
+    "use_device",
+]
+
+_LAZY = {
+    "load_kernels": ("modules", "load_kernels"),
+    "kernel_from_text": ("modules", "kernel_from_text"),
+    "KernelFile": ("modules", "KernelFile"),
+    "Array": ("runtime.array", "Array"),
+    "asarray": ("runtime.array", "asarray"),
+}
+
+
+def device(name: str) -> Any:
+    """The device of that name: "metal", "cpu". DeviceFault where it cannot be had."""
+    from .runtime import device as devices
+
+    return devices.find(name)
+
+
+def available_devices() -> tuple[str, ...]:
+    """The names of the devices found on this machine, best first. Probes."""
+    from .runtime import device as devices
+
+    return devices.available()
+
+
+class _Stdlib:
+    """`mj.stdlib.random`: files of the standard library, loaded when they are first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        from .modules import stdlib as load
+
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = load(name)
+        setattr(self, name, found)
+        return found
+
+
+stdlib = _Stdlib()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        import importlib
+
+        module, member = _LAZY[name]
+        return getattr(importlib.import_module(f"metaljit.{module}"), member)
+    if name in MJK_NAMES:
+        return MJK_NAMES[name]
+    raise AttributeError(f"module 'metaljit' has no attribute {name!r}")

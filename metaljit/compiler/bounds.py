@@ -1,0 +1,207 @@
+"""Integer reasoning: polynomials over bounded symbols, and proofs that one is never negative.
+
+In: what the front end knows of positions, extents, loop variables and the conditions around a place.
+Out: yes (proved) or no (unknown). Nothing here wraps: a polynomial is only made of arithmetic that has been
+proved to stay within its type.
+
+A proof of `goal >= 0` eliminates the youngest symbol by one of its bounds, until extents alone remain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ..dtypes import DType
+
+Monomial = tuple[int, ...]  # symbol numbers, ascending, with repetition
+STEPS = 400  # of one proof; far above what real kernels need
+
+
+@dataclass(frozen=True)
+class Poly:
+    """A polynomial with integer coefficients; `()` is the constant's monomial."""
+
+    terms: Mapping[Monomial, int]
+
+    @staticmethod
+    def of(value: int) -> Poly:
+        return Poly({(): value} if value else {})
+
+    @property
+    def constant(self) -> int | None:
+        """The value, where it has no symbols."""
+        if not self.terms:
+            return 0
+        return self.terms[()] if len(self.terms) == 1 and () in self.terms else None
+
+    def __add__(self, other: Poly | int) -> Poly:
+        other = Poly.of(other) if isinstance(other, int) else other
+        terms = dict(self.terms)
+        for m, c in other.terms.items():
+            terms[m] = terms.get(m, 0) + c
+        return Poly({m: c for m, c in terms.items() if c})
+
+    def __neg__(self) -> Poly:
+        return Poly({m: -c for m, c in self.terms.items()})
+
+    def __sub__(self, other: Poly | int) -> Poly:
+        return self + -other
+
+    def __mul__(self, other: Poly | int) -> Poly:
+        other = Poly.of(other) if isinstance(other, int) else other
+        terms: dict[Monomial, int] = {}
+        for a, x in self.terms.items():
+            for b, y in other.terms.items():
+                m = tuple(sorted(a + b))
+                terms[m] = terms.get(m, 0) + x * y
+        return Poly({m: c for m, c in terms.items() if c})
+
+    def symbols(self) -> set[int]:
+        return {s for m in self.terms for s in m}
+
+    def split(self, symbol: int) -> tuple[Poly, Poly] | None:
+        """(A, B) with self = A * symbol + B; None where the symbol occurs squared."""
+        a: dict[Monomial, int] = {}
+        b: dict[Monomial, int] = {}
+        for m, c in self.terms.items():
+            match m.count(symbol):
+                case 0:
+                    b[m] = c
+                case 1:
+                    rest = list(m)
+                    rest.remove(symbol)
+                    a[tuple(rest)] = c
+                case _:
+                    return None
+        return Poly(a), Poly(b)
+
+    def key(self) -> tuple[tuple[Monomial, int], ...]:
+        return tuple(sorted(self.terms.items()))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`scale * symbol` is at least (`lower`) or at most `limit`; scale > 0."""
+
+    lower: bool
+    scale: int
+    limit: Poly
+
+
+@dataclass
+class Facts:
+    """The symbols there are and what holds of them here. Later symbols are bounded by earlier ones."""
+
+    names: list[str] = field(default_factory=list)
+    bounds: dict[int, list[Bound]] = field(default_factory=dict)
+    nonneg: list[Poly] = field(default_factory=list)
+    stamp: int = 0  # names what is assumed here: equal stamps, equal assumptions
+    stamps: int = 0
+
+    def symbol(
+        self, name: str, lower: Iterable[Poly | int] = (), upper: Iterable[Poly | int] = ()
+    ) -> Poly:
+        """A new symbol with `lower <= symbol <= upper`."""
+        number = len(self.names)
+        self.names.append(name)
+        self.bounds[number] = [
+            Bound(low, 1, Poly.of(b) if isinstance(b, int) else b)
+            for low, group in ((True, lower), (False, upper))
+            for b in group
+        ]
+        return Poly({(number,): 1})
+
+    def number(self, poly: Poly) -> int:
+        ((monomial, _),) = poly.terms.items()
+        return monomial[0]
+
+    def assume(self, goal: Poly) -> None:
+        """From here on `goal >= 0` holds."""
+        self.stamps += 1
+        self.stamp = self.stamps
+        symbols = goal.symbols()
+        if not symbols:
+            return
+        youngest = max(symbols)
+        parts = goal.split(youngest)
+        scale = parts[0].constant if parts else None
+        if parts is None or not scale:
+            self.nonneg.append(goal)
+            return
+        # scale * s + B >= 0: a lower bound of s for a positive scale, else an upper one
+        bound = Bound(True, scale, -parts[1]) if scale > 0 else Bound(False, -scale, parts[1])
+        self.bounds[youngest].append(bound)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is assumed within ends with it; symbols stay."""
+        saved = {s: len(b) for s, b in self.bounds.items()}
+        facts, stamp = len(self.nonneg), self.stamp
+        try:
+            yield
+        finally:
+            for s, n in saved.items():
+                del self.bounds[s][n:]
+            del self.nonneg[facts:]
+            self.stamp = stamp
+
+    def proves(self, goal: Poly) -> bool:
+        """Whether `goal >= 0` follows."""
+        return self._prove(goal, [STEPS])
+
+    def _prove(self, goal: Poly, steps: list[int]) -> bool:
+        constant = goal.constant
+        if constant is not None:
+            return constant >= 0
+        steps[0] -= 1
+        if steps[0] < 0:
+            return False
+        if any(self._prove_without(goal - f, steps) for f in self.nonneg):
+            return True
+        youngest = max(goal.symbols())
+        parts = goal.split(youngest)
+        if parts is None:
+            return False
+        a, b = parts
+        sign = a.constant
+        if sign is None:
+            sign = 1 if self._prove(a, steps) else -1 if self._prove(-a, steps) else 0
+        if sign == 0:
+            return False
+        return any(
+            self._prove(a * bound.limit + b * bound.scale, steps)
+            for bound in reversed(self.bounds[youngest])
+            if bound.lower == (sign > 0)
+        )
+
+    def _prove_without(self, goal: Poly, steps: list[int]) -> bool:
+        """A proof of a goal of extents alone, after a fact was taken from it: no second fact is tried."""
+        constant = goal.constant
+        return constant is not None and constant >= 0
+
+    def fits(self, poly: Poly, dtype: DType) -> bool:
+        """Whether the value surely lies within an integer type's range."""
+        return self.proves(poly - int(dtype.smallest)) and self.proves(-poly + int(dtype.largest))
+
+    def eliminate(self, goal: Poly, keep: frozenset[int]) -> Poly | None:
+        """A polynomial over `keep` alone that is at most `goal`, so that its being >= 0 is enough; None if there is none."""
+        for _ in range(STEPS):
+            gone = goal.symbols() - keep
+            if not gone:
+                return goal
+            youngest = max(gone)
+            parts = goal.split(youngest)
+            sign = parts[0].constant if parts else None
+            if parts is None:
+                return None
+            if sign is None:
+                sign = 1 if self.proves(parts[0]) else -1 if self.proves(-parts[0]) else 0
+            fitting = [
+                x for x in self.bounds[youngest] if x.scale == 1 and x.lower == (sign > 0) and sign
+            ]
+            if not fitting:
+                return None
+            goal = parts[0] * fitting[-1].limit + parts[1]
+        return None

@@ -1,0 +1,478 @@
+"""Expressions of the tree → values.
+
+One `match` over the tree's nodes; operators go to `arithmetic`, subscripts to `arrays`, calls to `calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, assert_never
+
+import numpy as np
+
+from metaljit.grammar import tree
+
+from ..dtypes import BOOL, I32, DType, Vec, from_numpy
+from ..source import Span
+from ..symbols import MISSING, Dim, DTypeVariable, Namespace, Pack
+from . import arrays, calls, ir
+from .arithmetic import binary, convert, describe, index_type, join_conditions, known, truth, unary
+from .body import Body, require_value
+from .names import Foreign, canonical, member
+from .signature import unknown_name
+from .values import (
+    Group,
+    Literal,
+    Meta,
+    Poison,
+    Poisoned,
+    Private,
+    Typed,
+    Value,
+    View,
+    fault,
+    join_types,
+)
+
+
+def lower(body: Body, node: tree.Expr) -> Value:
+    """The value of an expression; statements that it needs are emitted before."""
+    match node:
+        case tree.Number(value):
+            return Literal(value)
+        case tree.String(value) | tree.Constant(value):
+            return Literal(value)
+        case tree.Name(name):
+            return named(body, name, node.span)
+        case tree.Attribute():
+            return _attribute(body, node)
+        case tree.Subscript():
+            return _subscript(body, node)
+        case tree.Call():
+            return calls.lower_call(body, node)
+        case tree.Unary(op, operand):
+            return unary(body, op, lower(body, operand), node.span)
+        case tree.Binary(op, left, right):
+            a, b = lower_all(body, (left, right))
+            return binary(body, op, a, b, node.span)
+        case tree.Compare():
+            return _compare(body, node)
+        case tree.Logical():
+            return _logical(body, node)
+        case tree.Conditional():
+            return _conditional(body, node)
+        case tree.TupleExpr(items):
+            return Group(tuple(spread(body, items)))
+        case tree.Generator():
+            fault(
+                "bare-generator",
+                "a generator stands only inside a reduction",
+                node.span,
+                help="write `sum(… for …)`, or prod, min, max, any, all, argmin, argmax",
+            )
+    assert_never(node)
+
+
+def lower_all(body: Body, nodes: Sequence[tree.Expr]) -> list[Value]:
+    """Several expressions, evaluated left to right; a fault in one does not hide those of the next."""
+
+    def maker(node: tree.Expr) -> Callable[[], Value]:
+        def make() -> Value:
+            from .values import POISON
+
+            value: Value = POISON
+            with body.reporting():
+                value = lower(body, node)
+            return value
+
+        return make
+
+    values = body.in_order([maker(n) for n in nodes], [n.span for n in nodes])
+    if any(isinstance(v, Poison) for v in values):
+        raise Poisoned
+    return values
+
+
+def spread(body: Body, items: Sequence[tree.Expr | tree.Star]) -> list[Value]:
+    """Values of items, a starred group in place."""
+    flat: list[Value] = []
+    nodes = [i.value if isinstance(i, tree.Star) else i for i in items]
+    for item, value in zip(items, lower_all(body, nodes), strict=True):
+        if isinstance(item, tree.Star):
+            group = as_group(body, value, item.span)
+            flat += group.items
+        else:
+            flat.append(value)
+    return flat
+
+
+def as_group(body: Body, value: Value, span: Span) -> Group:
+    """A tuple, an index, or a pack's extents."""
+    match value:
+        case Group():
+            return value
+        case Meta(Pack(name)):
+            return pack(body, name, span)
+        case Poison():
+            raise Poisoned
+        case _:
+            fault("not-a-tuple", f"a tuple was expected and {describe(value)} found", span)
+
+
+def pack(body: Body, name: str, span: Span) -> Group:
+    from ..extents import Sym
+
+    count = body.unit.spec.packs.get(name)
+    if count is None:
+        fault("unbound-pack", f"no argument says how many axes the pack {name!r} has", span)
+    return Group(tuple(body.unit.extent(Sym(f"{name}.{k}")) for k in range(count)))
+
+
+# ---- names ----
+
+
+def named(body: Body, name: str, span: Span) -> Value:
+    """A local name, else a free one."""
+    if name in body.env:
+        return require_value(body.env[name], name, span)
+    found = canonical(body.names.resolve(name))
+    if found is MISSING:
+        unknown_name(name, span, tuple(body.env))
+    return free_value(body, found, name, span)
+
+
+def free_value(body: Body, found: Any, name: str, span: Span) -> Value:
+    """What a captured object is in a body."""
+    match found:
+        case bool() | int() | float() | str() | None:
+            return Literal(found)
+        case tuple():
+            return Group(tuple(free_value(body, canonical(f), name, span) for f in found))
+        case np.generic():
+            dtype = from_numpy(found.dtype)
+            if dtype is None:
+                fault("no-f64", f"the captured {name!r} is a NumPy {found.dtype}, which the language has not", span,
+                      help=f"capture a Python number: `{name} = {found.item()!r}`")  # fmt: skip
+            return convert(body, Typed(ir.Const(found.item(), dtype)), dtype, span)
+        case Dim():
+            return _dim(body, found, span)
+        case DTypeVariable():
+            if found not in body.unit.spec.variables:
+                fault("unbound-dtype", f"nothing at the call decides the dtype variable {name!r}", span)
+            return Meta(body.unit.spec.variables[found])
+        case Foreign(what):
+            _refuse_foreign(name, what, span)
+        case _:
+            return Meta(found)
+
+
+def _dim(body: Body, dim: Dim, span: Span) -> Value:
+    from ..extents import Sym
+
+    if not body.is_kernel:
+        fault(
+            "dim-in-function",
+            f"the extent {dim.name!r} is not visible inside a function",
+            span,
+            help="pass it as an argument, or use `u.shape[k]`",
+        )
+    if dim.name not in calls.bound_dims(body.unit):
+        fault("unbound-dim", f"no argument's shape has the extent {dim.name!r}", span)
+    return body.unit.extent(Sym(dim.name))
+
+
+def _refuse_foreign(name: str, what: str, span: Span) -> None:
+    way_out = {
+        "function": f"make it a device function: put `@mj.function` above `def {name}`",
+        "ndarray": "pass the array as a parameter, or make a constant table: a tuple of numbers",
+        "list": "capture a tuple instead of a list",
+        "builtin_function_or_method": "use the language's own functions; docs/language.md lists them",
+    }.get(what, "capture numbers, bools, tuples of them, and @mj.function functions")
+    fault("not-capturable", f"the captured name {name!r} is a Python {what}, which a kernel cannot use", span, help=way_out)
+
+
+def _attribute(body: Body, node: tree.Attribute) -> Value:
+    match node.value:
+        case tree.Name() | tree.Attribute():
+            owner = _owner(body, node.value)
+            if owner is not None:
+                found = member(owner, node.name)
+                if found is MISSING:
+                    fault("unknown-name", f"{node.value.span.text!r} has no name {node.name!r}", node.name_span)
+                return free_value(body, found, node.span.text, node.span)
+    value = lower(body, node.value)
+    match value, node.name:
+        case (View() | Private()) as a, "shape":
+            return shape_of(a)
+        case (View() | Private()) as a, "ndim":
+            return Literal(len(a.shape))
+        case View(_, element), "dtype":
+            return Meta(element.scalar)
+        case Private(local), "dtype":
+            return Meta(local.type.scalar)
+        case Typed(), "dtype":
+            return Meta(value.type.scalar)
+        case Typed(), swizzle if isinstance(value.type, Vec):
+            return _swizzle(body, value, swizzle, node)
+        case _:
+            fault("no-attribute", f"{describe(value)} has no attribute {node.name!r}", node.name_span)
+
+
+def _owner(body: Body, node: tree.Expr) -> Any:
+    """The module or namespace that a dotted name starts in, None for a local value."""
+    import types
+
+    match node:
+        case tree.Name(name):
+            if name in body.env:
+                return None
+            found = canonical(body.names.resolve(name))
+            if found is MISSING:
+                unknown_name(name, node.span, tuple(body.env))
+        case tree.Attribute(value, name):
+            outer = _owner(body, value)
+            found = member(outer, name) if outer is not None else None
+        case _:
+            return None
+    return found if isinstance(found, types.ModuleType | Namespace) else None
+
+
+def shape_of(array: View | Private) -> Group:
+    if isinstance(array, View):
+        return Group(array.shape)
+    return Group(tuple(Literal(n) for n in array.shape))
+
+
+def _swizzle(body: Body, value: Typed, names: str, node: tree.Attribute) -> Value:
+    type = value.type
+    assert isinstance(type, Vec)
+    for letters in ("xyzw", "rgba"):
+        if all(n in letters[: type.lanes] for n in names) and 1 <= len(names) <= 4:
+            lanes = [letters.index(n) for n in names]
+            if len(lanes) == 1:
+                return Typed(ir.Lane(value.expr, lanes[0], type.scalar))
+            kept = body.pinned(value, node.span) if not isinstance(value.expr, ir.Read) else value
+            assert isinstance(kept, Typed)
+            parts = tuple(ir.Lane(kept.expr, k, type.scalar) for k in lanes)
+            return Typed(ir.Vector(parts, Vec(type.scalar, len(lanes))))
+    fault(
+        "bad-swizzle",
+        f"{names!r} picks no lanes of {type}",
+        node.name_span,
+        help=f"use letters of {'xyzw'[: type.lanes]!r} or of {'rgba'[: type.lanes]!r}",
+    )
+
+
+def _subscript(body: Body, node: tree.Subscript) -> Value:
+    value = lower(body, node.value)
+    indices = spread(body, node.indices)
+    match value:
+        case View():
+            return arrays.read(body, value, indices, node.span)
+        case Private():
+            return arrays.read_private(body, value, indices, node.span)
+        case Meta(Pack(name)):
+            value = pack(body, name, node.value.span)
+    if len(indices) != 1:
+        fault("wrong-rank", f"{describe(value)} takes one index", node.span)
+    match value:
+        case Group(items):
+            return arrays.table(body, items, indices[0], node.span)
+        case Typed() if isinstance(value.type, Vec):
+            return _lane(body, value, indices[0], node.span)
+        case Meta(DType() | Vec()):
+            fault("bad-annotation", "an array type stands only in annotations", node.span)
+        case Poison():
+            raise Poisoned
+        case _:
+            fault("not-an-array", f"{describe(value)} cannot be indexed", node.span)
+
+
+def _lane(body: Body, value: Typed, index: Value, span: Span) -> Value:
+    type = value.type
+    assert isinstance(type, Vec)
+    at = index_type(body, index, span, "a lane")
+    if isinstance(at, Literal):
+        if not isinstance(at.value, int) or not 0 <= at.value < type.lanes:
+            fault("index-range", f"{type} has no lane {at.value}", span)
+        return Typed(ir.Lane(value.expr, at.value, type.scalar))
+    proved = at.poly is not None and body.unit.facts.proves(at.poly) and body.unit.facts.proves(-at.poly + type.lanes - 1)
+    lane = Typed(ir.Lane(value.expr, at.expr, type.scalar))
+    if proved:
+        return lane
+    zero = convert(body, Literal(0), type.scalar, span)
+    return Typed(ir.Choose(ir.InRange(at.expr, ir.Const(type.lanes, I32), True), lane.expr, zero.expr))
+
+
+# ---- conditions ----
+
+
+def _compare(body: Body, node: tree.Compare) -> Value:
+    """A chain: each operand is evaluated once, all comparisons must hold."""
+    if len(node.ops) == 1 and node.ops[0] in ("in", "not in", "is", "is not"):
+        return _member(body, node)
+    values = lower_all(body, (node.first, *node.rest))
+    if len(node.ops) > 1:
+        values = [body.pinned(v, node.span, variables=False) if _costly(v) else v for v in values]
+    parts: list[Value] = []
+    for op, a, b in zip(node.ops, values, values[1:], strict=False):
+        if op in ("in", "not in", "is", "is not"):
+            fault("no-operator", f"{op!r} cannot be chained", node.span)
+        parts.append(_compared(body, op, a, b, node.span))
+    if len(parts) == 1:
+        return parts[0]
+    return calls.logical_of(body, "and", parts, node.span)
+
+
+def _costly(value: Value) -> bool:
+    return isinstance(value, Typed) and not isinstance(value.expr, ir.Const | ir.Read | ir.Uniform)
+
+
+def _compared(body: Body, op: str, a: Value, b: Value, span: Span) -> Value:
+    if isinstance(a, Meta) or isinstance(b, Meta):
+        if op in ("==", "!=") and isinstance(a, Meta) and isinstance(b, Meta):
+            return Literal((a.of == b.of) == (op == "=="))
+        fault("no-operator", f"{describe(a)} and {describe(b)} cannot be compared", span)
+    return binary(body, op, a, b, span)
+
+
+def _member(body: Body, node: tree.Compare) -> Value:
+    """`x in (a, b)`: at compile time for types and literals, else one comparison an item."""
+    a, b = lower_all(body, (node.first, node.rest[0]))
+    positive = node.ops[0] in ("in", "is")
+    if node.ops[0] in ("is", "is not"):
+        match a, b:
+            case Meta(x), Meta(y):
+                return Literal((x == y) == positive)
+            case Literal(x), Literal(y):
+                return Literal((x is y or x == y) == positive)
+        fault("no-operator", f"{node.ops[0]!r} compares types and constants only", node.span, help="use `==`")
+    items = as_group(body, b, node.rest[0].span).items
+    parts = [_compared(body, "==", a, i, node.span) for i in items]
+    found = calls.logical_of(body, "or", parts, node.span) if parts else Literal(False)
+    return found if positive else unary(body, "not", found, node.span)
+
+
+def _logical(body: Body, node: tree.Logical) -> Value:
+    """Short-circuit: what stands to the right is evaluated, and checked, only where it counts.
+
+    `and`/`or` of numbers give a value as in Python: `x and y` is y where x is true, else x.
+    """
+    first = lower(body, node.operands[0])
+    return _logical_rest(body, node, first, 1)
+
+
+def _logical_rest(body: Body, node: tree.Logical, first: Value, k: int) -> Value:
+    if k == len(node.operands):
+        return first
+    is_and = node.op == "and"
+    condition = truth(body, first, node.operands[k - 1].span)
+    if isinstance(condition, Literal):
+        decides = bool(condition.value) != is_and
+        return first if decides else _logical_rest(body, node, lower(body, node.operands[k]), k + 1)
+    with body.nested() as block:
+        body.assume(condition.holds if is_and else condition.fails)
+        second = _logical_rest(body, node, lower(body, node.operands[k]), k + 1)
+        plain = _is_condition(first) and _is_condition(second)
+        if plain and not block:
+            other = truth(body, second, node.span)
+            if isinstance(other, Literal):
+                return condition if bool(other.value) == is_and else Literal(not is_and)
+            return join_conditions(node.op, [condition, other])
+    pinned = body.pinned(first, node.span) if _costly(first) else first
+    condition = truth(body, pinned, node.operands[k - 1].span)
+    assert isinstance(condition, Typed)
+    holds = condition.holds if is_and else condition.fails
+
+    def other_side() -> Value:
+        body.assume(holds)
+        return _logical_rest(body, node, lower(body, node.operands[k]), k + 1)
+
+    sides = (other_side, lambda: pinned) if is_and else (lambda: pinned, other_side)
+    return choose(body, condition, sides, node.span)
+
+
+def _is_condition(value: Value) -> bool:
+    return (isinstance(value, Literal) and isinstance(value.value, bool)) or (
+        isinstance(value, Typed) and value.type == BOOL
+    )
+
+
+def _conditional(body: Body, node: tree.Conditional) -> Value:
+    condition = truth(body, lower(body, node.condition), node.condition.span)
+    if isinstance(condition, Literal):
+        return lower(body, node.then if condition.value else node.otherwise)
+    found = condition
+
+    def then() -> Value:
+        body.assume(found.holds)
+        return lower(body, node.then)
+
+    def otherwise() -> Value:
+        body.assume(found.fails)
+        return lower(body, node.otherwise)
+
+    return choose(body, condition, (then, otherwise), node.span)
+
+
+def choose(
+    body: Body, condition: Typed, sides: tuple[Callable[[], Value], Callable[[], Value]], span: Span
+) -> Value:
+    """One of two values: an expression where neither needs statements, else an `if` around a variable."""
+    blocks: list[list[ir.Stmt]] = []
+    values: list[Value] = []
+    for side in sides:
+        with body.nested() as block:
+            values.append(side())
+        blocks.append(block)
+    if all(isinstance(v, Group) for v in values):
+        return _choose_group(body, condition, values, blocks, span)
+    type = join_types(values[0], values[1])
+    if type is None:
+        shown = " and ".join(describe(v) for v in values)
+        fault("type-join", f"the two sides do not have one type: {shown}", span, help="cast one of them")
+    if isinstance(values[0], Literal) and values[0] == values[1]:
+        return values[0]
+    if any(blocks):
+        return _choose_by_statement(body, condition, values, blocks, type, span)
+    a, b = (convert(body, v, type, span) for v in values)
+    facts = body.unit.facts
+    poly = None
+    if isinstance(type, DType) and type.is_integer and a.poly is not None and b.poly is not None:
+        low = [p for p, q in ((a.poly, b.poly), (b.poly, a.poly)) if facts.proves(q - p)]
+        high = [p for p, q in ((a.poly, b.poly), (b.poly, a.poly)) if facts.proves(p - q)]
+        zero = [0] if facts.proves(a.poly) and facts.proves(b.poly) else []
+        poly = facts.symbol("either", [*low, *zero], high)
+    return Typed(ir.Choose(condition.expr, a.expr, b.expr), poly)
+
+
+def _choose_group(
+    body: Body, condition: Typed, values: list[Value], blocks: list[list[ir.Stmt]], span: Span
+) -> Value:
+    a, b = values
+    assert isinstance(a, Group) and isinstance(b, Group)
+    if len(a.items) != len(b.items):
+        fault("type-join", f"the two sides are tuples of {len(a.items)} and {len(b.items)}", span)
+    if any(blocks):
+        fault("type-join", "tuples with computed parts cannot be chosen by `if … else`", span, help="write an `if` statement")
+    items = tuple(
+        choose(body, condition, (lambda x=x: x, lambda y=y: y), span)  # type: ignore[misc]
+        for x, y in zip(a.items, b.items, strict=True)
+    )
+    return Group(items, a.index and b.index)
+
+
+def _choose_by_statement(
+    body: Body, condition: Typed, values: list[Value], blocks: list[list[ir.Stmt]], type: Any, span: Span
+) -> Value:
+    var = body.var("t", type)
+    for block, value in zip(blocks, values, strict=True):
+        block.append(ir.Assign(var, convert(body, value, type, span).expr, span))
+    body.emit(ir.Declare(var, None, span))
+    body.emit(ir.If(condition.expr, tuple(blocks[0]), tuple(blocks[1]), span))
+    return Typed(ir.Read(var))
+
+
+def constant_of(body: Body, node: tree.Expr, what: str) -> Any:
+    """The compile-time value of an expression."""
+    return known(lower(body, node), node.span, what)

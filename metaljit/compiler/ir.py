@@ -1,0 +1,440 @@
+"""The typed IR: what the front end makes, the passes rewrite and the printer prints.
+
+    kernel   = Kernel(name, positions, functions, body, …)
+    function = Function(name, params, results, body)
+    stmt     = Let | Declare | Assign | Store | LocalArray | LocalStore | If | For | Loop | Once
+             | Break | Continue | Return | Check | Atomic | Do
+    expr     = Const | Read | Uniform | Load | LocalLoad | Table | Apply | Convert | Bitcast | Choose
+             | Vector | Lane | Fold | InRange | Call | Result
+
+Expressions are pure and know their type. Loads are at a flat offset and unchecked: the front end has put a
+`Fold` (border) or an `InRange` (guard) where a proof failed. Both vanish where the text's compile-time flag
+`inside` is true, unless they are `always`. Statements are in the order in which they run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, assert_never
+
+from ..dtypes import BOOL, DType, Type
+from ..source import Span
+
+
+@dataclass(frozen=True)
+class Var:
+    """A local variable, by identity of `number`; `name` is the user's, made unique by the printer."""
+
+    name: str
+    type: Type
+    number: int
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A device array; `lanes` scalars an element; `writable` arrays are results, `Out` or `InOut`."""
+
+    name: str
+    dtype: DType
+    lanes: int
+    writable: bool
+
+
+@dataclass(frozen=True)
+class Local:
+    """A private array of `size` elements."""
+
+    name: str
+    type: Type
+    size: int
+    number: int
+
+
+# ---- expressions ----
+
+
+@dataclass(frozen=True)
+class Const:
+    value: int | float | bool
+    type: DType
+
+
+@dataclass(frozen=True)
+class Read:
+    var: Var
+
+    @property
+    def type(self) -> Type:
+        return self.var.type
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """A field of the parameter struct."""
+
+    name: str
+    type: DType
+
+
+@dataclass(frozen=True)
+class Load:
+    """Element `offset` (in elements of `lanes` scalars) of a buffer."""
+
+    buffer: Buffer
+    offset: Expr
+    type: Type
+
+
+@dataclass(frozen=True)
+class LocalLoad:
+    local: Local
+    offset: Expr
+
+    @property
+    def type(self) -> Type:
+        return self.local.type
+
+
+@dataclass(frozen=True)
+class Table:
+    """Element `offset` of a constant table."""
+
+    values: tuple[int | float | bool, ...]
+    type: DType
+    offset: Expr
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A row of the operation table; operands already have the row's types. `exact` says that + - * cannot wrap."""
+
+    op: str
+    args: tuple[Expr, ...]
+    type: Type
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Value conversion by the language's rules; `saturating` clips integers too."""
+
+    value: Expr
+    type: Type
+    saturating: bool = False
+
+
+@dataclass(frozen=True)
+class Bitcast:
+    value: Expr
+    type: Type
+
+
+@dataclass(frozen=True)
+class Choose:
+    """`then if condition else otherwise`; only the chosen side is evaluated."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+    @property
+    def type(self) -> Type:
+        return self.then.type
+
+
+@dataclass(frozen=True)
+class Vector:
+    parts: tuple[Expr, ...]
+    type: Type
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One lane of a vector; `lane` is a number, or an expression that is taken modulo the lanes."""
+
+    value: Expr
+    lane: int | Expr
+    type: DType
+
+
+@dataclass(frozen=True)
+class Fold:
+    """An index brought into `[0, extent)` by a border mode: edge, reflect, symmetric, wrap.
+
+    `mode` "sign" gives the antiperiodic sign of the index instead, as +1 or -1.
+    """
+
+    mode: str
+    index: Expr
+    extent: Expr
+    always: bool
+    type: DType
+
+
+@dataclass(frozen=True)
+class InRange:
+    """`0 <= index < extent`."""
+
+    index: Expr
+    extent: Expr
+    always: bool
+    type: DType = BOOL
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a device function with one result."""
+
+    function: str
+    args: tuple[Expr, ...]
+    type: Type
+
+
+Expr: TypeAlias = (
+    Const
+    | Read
+    | Uniform
+    | Load
+    | LocalLoad
+    | Table
+    | Apply
+    | Convert
+    | Bitcast
+    | Choose
+    | Vector
+    | Lane
+    | Fold
+    | InRange
+    | Call
+)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions that stand directly in an expression."""
+    match expr:
+        case Const() | Read() | Uniform():
+            return ()
+        case Load(_, offset, _) | LocalLoad(_, offset) | Table(_, _, offset):
+            return (offset,)
+        case Apply(_, args, _, _) | Vector(args, _) | Call(_, args, _):
+            return args
+        case Convert(value, _, _) | Bitcast(value, _):
+            return (value,)
+        case Choose(condition, then, otherwise):
+            return (condition, then, otherwise)
+        case Lane(value, lane, _):
+            return (value,) if isinstance(lane, int) else (value, lane)
+        case Fold(_, index, extent, _, _) | InRange(index, extent, _, _):
+            return (index, extent)
+    assert_never(expr)
+
+
+# ---- statements ----
+
+
+@dataclass(frozen=True)
+class Let:
+    """An immutable local."""
+
+    var: Var
+    value: Expr
+    span: Span
+
+
+@dataclass(frozen=True)
+class Declare:
+    """A variable that is assigned later, too; without a value it is assigned before it is read."""
+
+    var: Var
+    value: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class Assign:
+    var: Var
+    value: Expr
+    span: Span
+
+
+@dataclass(frozen=True)
+class Store:
+    """Writes one element where `guard` holds."""
+
+    buffer: Buffer
+    offset: Expr
+    value: Expr
+    guard: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class LocalArray:
+    local: Local
+    values: tuple[Expr, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class LocalStore:
+    local: Local
+    offset: Expr
+    value: Expr
+    guard: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class If:
+    condition: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class For:
+    """`var` from `start` while `var < stop` (`>` for a negative step), by the constant `step`."""
+
+    var: Var
+    start: Expr
+    stop: Expr
+    step: int
+    body: tuple[Stmt, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Loop:
+    """`before` runs, then `condition` decides whether `body` does, then again.
+
+    `turns` counts; beyond `limit` turns the loop is left and assertion number `site` fails, because a loop
+    without end is undefined in Metal.
+    """
+
+    before: tuple[Stmt, ...]
+    condition: Expr
+    body: tuple[Stmt, ...]
+    span: Span
+    turns: Var
+    site: int
+    limit: int
+
+
+@dataclass(frozen=True)
+class Once:
+    """A body that `Break` leaves: one iteration of an unrolled loop."""
+
+    body: tuple[Stmt, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Break:
+    span: Span
+
+
+@dataclass(frozen=True)
+class Continue:
+    span: Span
+
+
+@dataclass(frozen=True)
+class Return:
+    values: tuple[Expr, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Check:
+    """Assertion number `site` fails where `condition` is false."""
+
+    condition: Expr
+    site: int
+    span: Span
+
+
+@dataclass(frozen=True)
+class Atomic:
+    """One atomic access of a device array; `var` receives the old value. `op` as in `atomic_add`, without the prefix."""
+
+    op: str
+    var: Var
+    buffer: Buffer
+    offset: Expr
+    values: tuple[Expr, ...]
+    guard: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class CallInto:
+    """A call of a device function with no result, or with several, each into its variable."""
+
+    function: str
+    args: tuple[Expr, ...]
+    results: tuple[Var, ...]
+    span: Span
+
+
+Stmt: TypeAlias = (
+    Let
+    | Declare
+    | Assign
+    | Store
+    | LocalArray
+    | LocalStore
+    | If
+    | For
+    | Loop
+    | Once
+    | Break
+    | Continue
+    | Return
+    | Check
+    | Atomic
+    | CallInto
+)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A device function, specialised for one call: scalar and vector parameters; arrays are those of the kernel."""
+
+    name: str
+    params: tuple[Var, ...]
+    buffers: tuple[Buffer, ...]
+    locals: tuple[Local, ...]
+    results: tuple[Type, ...]
+    body: tuple[Stmt, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Margin:
+    """A condition for `inside`: `coefficient * position[axis] + rest >= 0`; axis −1: `rest >= 0` alone.
+
+    `rest` is a sum of products of uniforms: ((names, coefficient), …).
+    """
+
+    axis: int
+    coefficient: int
+    rest: tuple[tuple[tuple[str, ...], int], ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A map kernel: one element at `positions` over `domain`; a grid kernel: one thread, `domain` = (groups…, threads…).
+
+    A map kernel's body returns its elements; a grid kernel's stores.
+    """
+
+    name: str
+    kind: Literal["map", "grid"]
+    positions: tuple[Var, ...]
+    domain: tuple[Expr, ...]
+    functions: tuple[Function, ...]
+    body: tuple[Stmt, ...]
+    results: tuple[Buffer, ...]
+    margins: tuple[Margin, ...] = ()
+    span: Span = field(kw_only=True)

@@ -1,0 +1,169 @@
+"""The loop nests that call a kernel's element function on a CPU.
+
+In: a kernel and its printed text. Out: C++ to be compiled behind that text. Rows are the outer dimensions, the
+last dimension is the inner loop, so that clang can vectorise it; within the margins the functions are called with
+`inside` true, and have neither borders nor guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import ir
+from .msl import RAN, Emitter, Printer, Text, store_lines
+from .spelling import Scope, storage_name
+
+
+def emit(kernel: ir.Kernel, text: Text, printer: Printer, buffers: Sequence[ir.Buffer], inner: int) -> str:
+    """`inner`: how many of the last domain axes make up a row's columns."""
+    out = Emitter()
+    printer.out, printer.vars = out, {}
+    printer.scope = Scope("p", "status", "gid", "inside", "unit", "row", "columns", "blocks", "first", "last", *text.names.values())
+    header = (
+        f'extern "C" void {text.entry}_cpu(void* const* buffers, const void* params, unsigned* status_words, '
+        "long begin, long end, long block)"
+    )
+    if any(abs(m.coefficient) > 1 for m in kernel.margins):
+        out.lines += [
+            "static inline long mj_cpu_floor(long a, long b) { return a / b - (a % b < 0); }",
+            "static inline long mj_cpu_ceil(long a, long b) { return -mj_cpu_floor(-a, b); }",
+            "",
+        ]
+    with out.block(header):
+        out.line(f"const {text.entry}_params p = *static_cast<const {text.entry}_params*>(params);")
+        out.line("device metal::atomic_uint* const status = reinterpret_cast<device metal::atomic_uint*>(status_words);")
+        out.line(f"if (begin == 0) {{ metal::atomic_store_explicit(status, {RAN}, metal::memory_order_relaxed); }}")
+        for k, b in enumerate(buffers):
+            name, type = text.names[b.name], storage_name(b.dtype)
+            qualifier = "" if b.writable else "const "
+            out.line(f"{qualifier}{type}* __restrict const {name} = static_cast<{qualifier}{type}*>(buffers[{k}]);")
+        _rows(kernel, text, printer, inner)
+    return "\n".join(out.lines) + "\n"
+
+
+def _rows(kernel: ir.Kernel, text: Text, printer: Printer, inner: int) -> None:
+    out = printer.out
+    extents = [printer.expr(e) for e in kernel.domain]
+    outer, last = extents[: len(extents) - inner], extents[len(extents) - inner :]
+    columns = " * ".join(f"long({e})" for e in last) or "1l"
+    out.line(f"const long columns = {columns};")
+    out.line("const long blocks = (columns + block - 1) / block;")
+    ranges = _ranges(kernel, text, printer) if text.usage.inside else None
+    with out.block("for (long unit = begin; unit < end; ++unit)"):
+        out.line("const long row = unit / blocks;")
+        out.line("const long first = unit % blocks * block;")
+        out.line("const long last = first + block < columns ? first + block : columns;")
+        positions = kernel.positions
+        _unravel(printer, positions[: len(outer)], outer, "row")
+        if inner == 1 and kernel.kind == "map" and ranges is not None:
+            _split(kernel, text, printer, ranges, len(outer))
+        else:
+            _inner(kernel, text, printer, positions[len(outer) :], last, "first", "last", "<false>")
+
+
+def _unravel(printer: Printer, positions: Sequence[ir.Var], extents: Sequence[str], index: str) -> None:
+    rest = index
+    for k in range(len(positions) - 1, -1, -1):
+        if k == 0:
+            text = f"int({rest})"
+        else:
+            text = f"int({rest} % {extents[k]})"
+        printer.out.line(f"const {printer.declare(positions[k])} = {text};")
+        if k:
+            above = printer.scope.new("rest")
+            printer.out.line(f"const long {above} = {rest} / {extents[k]};")
+            rest = above
+
+
+def _ranges(kernel: ir.Kernel, text: Text, printer: Printer) -> dict[int, tuple[str, str]]:
+    """For each axis the half-open range in which its margins hold; for -1, `("ok", …)` a condition of its own."""
+    out = printer.out
+    found: dict[int, tuple[str, str]] = {}
+    for axis, extent in enumerate(kernel.domain):
+        mine = [m for m in kernel.margins if m.axis == axis]
+        if not mine:
+            continue
+        low, high = printer.scope.new(f"low{axis}"), printer.scope.new(f"high{axis}")
+        lows = [_bound(m, printer) for m in mine if m.coefficient > 0]
+        highs = [_bound(m, printer) for m in mine if m.coefficient < 0]
+        out.line(f"const long {low} = {_extreme('max', ['0l', *lows])};")
+        out.line(f"const long {high} = {_extreme('min', [f'long({printer.expr(extent)})', *highs])};")
+        found[axis] = (low, high)
+    alone = [f"{_poly(m, printer)} >= 0" for m in kernel.margins if m.axis == -1]
+    if alone:
+        name = printer.scope.new("whole")
+        out.line(f"const bool {name} = {' && '.join(alone)};")
+        found[-1] = (name, name)
+    return found
+
+
+def _extreme(name: str, texts: Sequence[str]) -> str:
+    total = texts[0]
+    for t in texts[1:]:
+        total = f"metal::{name}({total}, {t})"
+    return total
+
+
+def _poly(m: ir.Margin, printer: Printer) -> str:
+    terms = []
+    for names, c in m.rest:
+        factors = [f"long(p.{printer.fields[n]})" for n in names]
+        terms.append(" * ".join([f"{c}l", *factors]))
+    return "(" + (" + ".join(terms) or "0l") + ")"
+
+
+def _bound(m: ir.Margin, printer: Printer) -> str:
+    """c * x + rest >= 0 as a first x for c > 0, as one past the last x for c < 0."""
+    c, rest = m.coefficient, _poly(m, printer)
+    if c > 0:
+        return f"-{rest}" if c == 1 else f"mj_cpu_ceil(-{rest}, {c}l)"
+    return f"{rest} + 1l" if c == -1 else f"mj_cpu_floor({rest}, {-c}l) + 1l"
+
+
+def _split(
+    kernel: ir.Kernel, text: Text, printer: Printer, ranges: dict[int, tuple[str, str]], axis: int
+) -> None:
+    """The row before, within and after its margins."""
+    out = printer.out
+    conditions = [ranges[-1][0]] if -1 in ranges else []
+    for k, var in enumerate(kernel.positions[:axis]):
+        if k in ranges:
+            name = printer.vars[var.number]
+            conditions.append(f"{name} >= {ranges[k][0]} && {name} < {ranges[k][1]}")
+    low, high = ranges.get(axis, ("first", "last"))
+    start = f"metal::clamp({low}, first, last)"
+    stop = f"metal::clamp({high}, from, last)"
+    whole = " && ".join(conditions)
+    out.line(f"const long from = {f'{whole} ? {start} : last' if whole else start};")
+    out.line(f"const long to = {f'{whole} ? {stop} : last' if whole else stop};")
+    for a, b, flag in (("first", "from", "<false>"), ("from", "to", "<true>"), ("to", "last", "<false>")):
+        _inner(kernel, text, printer, kernel.positions[axis:], [], a, b, flag)
+
+
+def _inner(
+    kernel: ir.Kernel,
+    text: Text,
+    printer: Printer,
+    positions: Sequence[ir.Var],
+    extents: Sequence[str],
+    first: str,
+    last: str,
+    flag: str,
+) -> None:
+    out = printer.out
+    saved = set(printer.scope.taken)
+    single = len(positions) == 1
+    index = printer.declare(positions[0]).split()[-1] if single else printer.scope.new("column")
+    with out.block(f"for (int {index} = int({first}); {index} < int({last}); ++{index})"):
+        if not single:
+            _unravel(printer, positions, extents, index)
+        arguments = ["p"]
+        if text.usage.checks:
+            arguments += ["status", f"uint(row * columns + {index})"]
+        arguments += [text.names[b] for b in sorted(text.usage.buffers)]
+        arguments += [printer.vars[v.number] for v in kernel.positions]
+        call = f"{text.element}{flag if text.usage.inside else ''}({', '.join(arguments)})"
+        at = f"(row * columns + {index})" if kernel.kind == "map" else ""
+        for line in store_lines(printer, kernel, call, text.element, at):
+            out.line(line)
+    printer.scope.taken = saved

@@ -1,0 +1,514 @@
+"""`for`, `while`, `break`, `continue`.
+
+A loop carries the names that it rebinds and that had a value before: each gets one variable, whose type is
+found by lowering the body until it does not change. Bounds that every turn keeps (a counter that only grows)
+are found the same way. A loop over a tuple is unrolled, and so is a constant `range` whose body needs to know
+the loop variable at compile time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from metaljit.grammar import tree
+
+from ..dtypes import BOOL, I32, U32, DType, Type
+from ..source import Span
+from ..symbols import Builtin
+from . import calls, expressions, ir, statements
+from .arithmetic import convert, describe, index_type, truth, typed
+from .body import Body, Carried, LoopFrame, Site
+from .bounds import Poly
+from .values import (
+    Group,
+    Literal,
+    Meta,
+    NeedsConstant,
+    Poison,
+    Private,
+    Typed,
+    Unset,
+    Value,
+    View,
+    fault,
+    join_types,
+)
+
+UNROLL_LIMIT = 1024
+ATTEMPTS = 8
+
+
+@dataclass(frozen=True)
+class Range:
+    start: Value
+    stop: Value
+    step: int
+
+
+Iteration: TypeAlias = Range | list[Value]
+
+
+def iteration(body: Body, node: tree.Expr) -> Iteration:
+    """What a `for` runs over: a range, or the items of a tuple."""
+    if isinstance(node, tree.Call):
+        callee = expressions.lower(body, node.func)
+        if isinstance(callee, Meta) and isinstance(callee.of, Builtin):
+            match callee.of.name:
+                case "range":
+                    return _range(body, node)
+                case "zip" | "enumerate" | "reversed":
+                    return _combined(body, node, callee.of.name)
+    value = expressions.lower(body, node)
+    if not isinstance(value, Group | Meta):
+        fault(
+            "not-iterable",
+            f"a loop runs over a range or a tuple, found {describe(value)}",
+            node.span,
+            help="write `for i in range(…)`",
+        )
+    return list(expressions.as_group(body, value, node.span).items)
+
+
+def _range(body: Body, node: tree.Call) -> Range:
+    values, _ = calls.arguments(body, node)
+    calls.count(node, values, 1, 3)
+    for v in values:
+        if isinstance(v, Typed) and isinstance(v.type, DType) and v.type.is_integer and v.type.bits >= 32 and v.type != I32:
+            if v.poly is None or not body.unit.facts.fits(v.poly, I32):
+                fault("needs-cast", f"loop variables are i32, and this bound is {v.type}", node.span, help="write `i32(…)`")
+    bounds = [index_type(body, v, node.span, "the bound of a range") for v in values]
+    start: Value = Literal(0) if len(bounds) == 1 else bounds[0]
+    stop: Value = bounds[0] if len(bounds) == 1 else bounds[1]
+    step = bounds[2] if len(bounds) == 3 else Literal(1)
+    number = expressions.known(step, node.span, "the step of a range")
+    if number == 0:
+        fault("bad-range", "the step of a range cannot be 0", node.span)
+    return Range(start, stop, int(number))
+
+
+def _combined(body: Body, node: tree.Call, name: str) -> list[Value]:
+    if node.keywords:
+        fault("unknown-keyword", f"{name} has no keywords here", node.span)
+    columns = [_items(body, a.value if isinstance(a, tree.Star) else a) for a in node.args]
+    if name == "zip":
+        lengths = {len(c) for c in columns}
+        if len(lengths) != 1:
+            shown = " and ".join(str(len(c)) for c in columns)
+            fault("zip-lengths", f"zip takes tuples of one length, found {shown}", node.span)
+        return [Group(row) for row in zip(*columns, strict=True)]
+    if len(columns) != 1:
+        fault("argument-count", f"{name} takes one tuple", node.span)
+    if name == "reversed":
+        return columns[0][::-1]
+    return [Group((Literal(k), v)) for k, v in enumerate(columns[0])]
+
+
+def _items(body: Body, node: tree.Expr) -> list[Value]:
+    found = iteration(body, node)
+    if isinstance(found, Range):
+        return literal_range(body, found, node.span)
+    return found
+
+
+def literal_range(body: Body, r: Range, span: Span) -> list[Value]:
+    """A constant range as its numbers."""
+    start = expressions.known(r.start, span, "the start of this range")
+    stop = expressions.known(r.stop, span, "the end of this range")
+    numbers = range(start, stop, r.step)
+    if len(numbers) > UNROLL_LIMIT:
+        fault("unroll-limit", f"a loop of {len(numbers)} turns cannot be unrolled (at most {UNROLL_LIMIT})", span)
+    return [Literal(n) for n in numbers]
+
+
+# ---- for ----
+
+
+def for_loop(body: Body, node: tree.For) -> None:
+    found = iteration(body, node.iterable)
+    if isinstance(found, list):
+        unrolled(body, node, found)
+        return
+    literal = isinstance(found.start, Literal) and isinstance(found.stop, Literal)
+    if not literal:
+        counted(body, node, found)
+        return
+    try:
+        counted(body, node, found, constants=True)
+    except NeedsConstant:
+        unrolled(body, node, literal_range(body, found, node.iterable.span))
+
+
+def counted(body: Body, node: tree.For, r: Range, *, constants: bool = False) -> None:
+    """A loop that runs at run time. With `constants`, a need for a constant is raised, not reported."""
+    if not isinstance(node.target, tree.Name):
+        fault("bad-target", "the items of a range are numbers and cannot be unpacked", node.target.span)
+    start, stop = (body.pinned(v, node.span) for v in (r.start, r.stop))
+    head = (typed(start, node.span, I32), typed(stop, node.span, I32))
+    name = node.target.name
+
+    def turn() -> None:
+        statements.lower_block(body, node.body)
+
+    def enter() -> ir.Var:
+        var = body.var(name, I32)
+        poly = loop_symbol(body, name, head[0], head[1], r.step)
+        body.env[name] = Typed(ir.Read(var), poly)
+        if head[0].poly is not None and head[1].poly is not None:
+            body.assume([head[1].poly - head[0].poly - 1 if r.step > 0 else head[0].poly - head[1].poly - 1])
+        return var
+
+    names = [n for n in statements.assigned(node.body) if n != name]
+    made = run(body, Turns(node, names, enter, turn, constants))
+    assert made.var is not None
+    body.emit(ir.For(made.var, head[0].expr, head[1].expr, r.step, tuple(made.block), node.span))
+    body.env[name] = Unset("the loop may not run", node.span)
+
+
+def loop_symbol(body: Body, name: str, start: Typed, stop: Typed, step: int) -> Poly | None:
+    first, last = (start, stop) if step > 0 else (stop, start)
+    shift = 0 if step > 0 else 1
+    low = [first.poly + shift] if first.poly is not None else [-(2**31)]
+    high = [last.poly - (1 - shift)] if last.poly is not None else [2**31 - 1]
+    return body.unit.facts.symbol(name, low, high)
+
+
+def unrolled(body: Body, node: tree.For, items: Sequence[Value]) -> None:
+    """One copy of the body for each item. The carried names have variables, as in any loop."""
+    if len(items) > UNROLL_LIMIT:
+        fault("unroll-limit", f"a loop of {len(items)} turns cannot be unrolled (at most {UNROLL_LIMIT})", node.span)
+    span = node.span
+    targets = statements.assigned([tree.For(node.target, node.iterable, (), span=span)])
+    names = [n for n in statements.assigned(node.body) if n not in targets]
+    leaves = leaving(node.body)
+
+    def turn() -> None:
+        for item in items:
+            if not leaves:
+                statements.assign(body, node.target, item, span)
+                statements.lower_block(body, node.body)
+            else:
+                _once(body, node, item)
+
+    def enter() -> None:
+        frame = body.loops[-1]
+        frame.unrolled = True
+        if "break" in leaves:
+            frame.stop = body.var("stop", BOOL)
+            body.mutable.add(frame.stop.number)
+            body.emit(ir.Declare(frame.stop, ir.Const(False, BOOL), span))
+
+    made = run(body, Turns(node, names, enter, turn, flows=not leaves))
+    body.block += made.block
+    if not leaves:
+        body.env.update({n: v for n, v in made.env.items() if n in targets})
+        if made.done:
+            body.done = True
+    else:
+        body.env.update(dict.fromkeys(targets, Unset("the loop may be left before", span)))
+
+
+def _once(body: Body, node: tree.For, item: Value) -> None:
+    """One unrolled turn that `continue` and `break` can leave; none runs after a `break`."""
+    frame = body.loops[-1]
+    with body.nested() as block:
+        statements.assign(body, node.target, item, node.span)
+        statements.lower_block(body, node.body)
+    for name in frame.groups | frame.carried.keys():
+        body.env[name] = frame.content(name)
+    once: ir.Stmt = ir.Once(tuple(block), node.span)
+    if frame.stop is not None:
+        go_on = ir.Apply("logical_not", (ir.Read(frame.stop),), BOOL)
+        once = ir.If(go_on, (once,), (), node.span)
+    body.emit(once)
+
+
+def leaving(nodes: Sequence[tree.Stmt]) -> set[str]:
+    """Which of `break` and `continue` statements leave this loop's turn."""
+    found: set[str] = set()
+    for node in nodes:
+        match node:
+            case tree.Break():
+                found.add("break")
+            case tree.Continue():
+                found.add("continue")
+            case tree.If(_, then, orelse):
+                found |= leaving(then) | leaving(orelse)
+            case _:
+                pass
+    return found
+
+
+# ---- while ----
+
+
+def while_loop(body: Body, node: tree.While) -> None:
+    def turn() -> None:
+        statements.lower_block(body, node.body)
+
+    parts: list[tuple[tuple[ir.Stmt, ...], ir.Expr]] = []
+
+    def enter() -> None:
+        outer = body.block
+        body.block = []
+        condition = truth(body, expressions.lower(body, node.condition), node.condition.span)
+        before, body.block = tuple(body.block), outer
+        parts.append((before, typed(condition, node.span).expr))
+        if isinstance(condition, Typed):
+            body.assume(condition.holds)
+
+    made = run(body, Turns(node, statements.assigned(node.body), enter, turn))
+    before, condition = parts[-1]
+    limit = body.unit.options.loop_limit
+    turns = body.var("turns", U32)
+    body.unit.sites.append(Site(f"a `while` loop ran more than {limit} turns", node.span))
+    body.emit(ir.Loop(before, condition, tuple(made.block), node.span, turns, len(body.unit.sites) - 1, limit))
+    if isinstance(condition, ir.Const) and condition.value and "break" not in leaving(node.body):
+        body.done = True  # only `return` ends it
+
+
+# ---- carried names ----
+
+
+@dataclass(frozen=True)
+class Turns:
+    """A loop to be lowered: what starts a turn (and gives a `for`'s variable), and one turn (or all, unrolled).
+
+    With `constants`, a need for a compile-time constant is raised, not reported. `flows`: names that the loop
+    does not carry keep what the last turn gave them.
+    """
+
+    node: tree.For | tree.While
+    names: Sequence[str]
+    enter: Callable[[], ir.Var | None]
+    turn: Callable[[], None]
+    constants: bool = False
+    flows: bool = False
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """One lowering of a loop: its variable, the body's statements, the names after the last turn."""
+
+    var: ir.Var | None
+    block: list[ir.Stmt]
+    env: dict[str, Value]
+    done: bool
+
+
+def run(body: Body, loop: Turns) -> Lowered:
+    """Lowers a loop's body with a variable for each carried name, until types and bounds are stable.
+
+    The variables are declared before the loop; afterwards the names hold them.
+    """
+    unit, span = body.unit, loop.node.span
+    before, groups = _entering(body, loop.names)
+    key = (id(loop.node), tuple(unit.calls))
+    types: dict[str, Type | None] = {n: t for n, t in unit.loop_types.get(key, {}).items() if n in before}
+    if any(n not in types for n in before):
+        with unit.rollback():
+            frame = _guess(body, before, groups)
+            _attempt(body, frame, loop)
+            types = _joined(before, frame) | types
+    dropped: set[tuple[str, bool]] = set()
+    for _ in range(ATTEMPTS):
+        with unit.rollback() as attempt:
+            frame = _frame(body, before, groups, types, dropped, span)
+            made = _attempt(body, frame, loop)
+            again = _joined(before, frame)
+            changed = {n: again[n] for n in frame.carried if again[n] != types[n]}
+            lost = {(n, low) for n, c in frame.carried.items() for low in c.lost}
+            attempt.keep = not changed and not lost
+        if attempt.keep:
+            break
+        types, dropped = types | changed, dropped | lost
+    else:
+        fault(
+            "type-join",
+            "the types of the names that this loop carries do not settle",
+            span,
+            help="declare them before the loop: `x: f32 = 0`",
+        )
+    unit.loop_types[key] = {n: t for n, t in types.items() if t is not None}
+    if loop.flows:
+        body.env.update({n: v for n, v in made.env.items() if n in loop.names})
+    _leave_names(body, frame, before, loop)
+    return made
+
+
+def _entering(body: Body, names: Sequence[str]) -> tuple[dict[str, Value], dict[str, Group]]:
+    """The values that a loop carries: numbers by name, the items of a tuple `t` as `t.0`, `t.1`, …"""
+    before: dict[str, Value] = {}
+    groups: dict[str, Group] = {}
+    for n in names:
+        match body.env.get(n):
+            case (Typed() | Literal()) as value:
+                before[n] = value
+            case Group(items) as value if all(isinstance(i, Typed | Literal) for i in items):
+                groups[n] = value
+                before |= {f"{n}.{k}": i for k, i in enumerate(items)}
+    return before, groups
+
+
+def _guess(body: Body, before: dict[str, Value], groups: dict[str, Group]) -> LoopFrame:
+    """The first attempt: a literal stays one, so that it takes the type of what it meets."""
+    frame = LoopFrame(groups=groups)
+    for n, value in before.items():
+        type = value.type if isinstance(value, Typed) else I32
+        held = Typed(value.expr) if isinstance(value, Typed) else value
+        frame.carried[n] = Carried(body.var(n, type), held)
+    return frame
+
+
+def _frame(
+    body: Body,
+    before: dict[str, Value],
+    groups: dict[str, Group],
+    types: dict[str, Type | None],
+    dropped: set[tuple[str, bool]],
+    span: Span,
+) -> LoopFrame:
+    frame = LoopFrame(groups=groups)
+    for n, value in before.items():
+        type = types.get(n)
+        if type is None:
+            frame.broken[n] = Unset(f"it is {describe(value)} before this loop and has another type in it", span)
+            continue
+        outer = next((f.carried[n] for f in reversed(body.loops) if n in f.carried), None)
+        shared = outer is not None and outer.var.number in body.mutable and outer.var.type == type
+        var = outer.var if shared and outer is not None else body.var(n.replace(".", "_"), type)
+        body.mutable.add(var.number)
+        entry = frame.carried[n] = Carried(var, Typed(ir.Read(var)), shared=shared)
+        if isinstance(type, DType) and type.is_integer:
+            start = convert(body, value, type, span).poly
+            if start is not None:
+                entry.bounds = [(low, start) for low in (True, False) if (n, low) not in dropped]
+            entry.held = Typed(ir.Read(var), _bounded(body, n, type, entry.bounds))
+    return frame
+
+
+def _bounded(body: Body, name: str, type: DType, bounds: Sequence[tuple[bool, Poly]]) -> Poly:
+    lows = [int(type.smallest), *(p for is_low, p in bounds if is_low)]
+    highs = [int(type.largest), *(p for is_low, p in bounds if not is_low)]
+    return body.unit.facts.symbol(name, lows, highs)
+
+
+def _attempt(body: Body, frame: LoopFrame, loop: Turns) -> Lowered:
+    unit = body.unit
+    earlier = list(unit.diagnostics)
+    with body.nested() as block:
+        fixed = {n: body.env[n] for n in loop.names if isinstance(body.env.get(n), View | Private | Meta)}
+        for n in frame.carried.keys() | frame.groups.keys() | frame.broken.keys():
+            body.env[n] = frame.content(n)
+        body.loops.append(frame)
+        try:
+            var = loop.enter()
+            loop.turn()
+            if not body.done:
+                end_turn(body)
+            made = Lowered(var, block, body.env, body.done)
+        finally:
+            body.loops.pop()
+        for n, value in fixed.items():
+            if not loop.flows and body.env.get(n) != value:
+                fault("array-rebound", f"the loop makes {n!r} another array or type from turn to turn", loop.node.span)
+    if loop.constants:
+        needs = [d for d in unit.diagnostics if d.slug == "not-constant" and d not in earlier]
+        if needs:
+            unit.diagnostics[:] = earlier
+            raise NeedsConstant(needs[0])
+    return made
+
+
+def rebind(body: Body, name: str, carried: Carried, value: Value, span: Span) -> Value:
+    """What a carried name holds after an assignment: its variable changes, here and now."""
+    carried.seen.append(value)
+    type = carried.var.type
+    if carried.var.number not in body.mutable or join_types(Typed(ir.Read(carried.var)), value) != type:
+        # the first guess, or an attempt whose types do not fit yet: the name just holds the value
+        return body.let(name.replace(".", "_"), value, span) if isinstance(value, Typed) else value
+    converted = convert(body, value, type, span)
+    if converted.expr != ir.Read(carried.var):
+        body.set(carried.var, converted.expr, span)
+    poly = converted.poly
+    return Typed(ir.Read(carried.var), body.unit.facts.symbol(name, [poly], [poly]) if poly is not None else None)
+
+
+def rebind_group(body: Body, name: str, frame: LoopFrame, value: Value, span: Span) -> Value:
+    """An assignment to a carried tuple: all items are computed before the first changes."""
+    group = frame.groups[name]
+    if not isinstance(value, Group) or len(value.items) != len(group.items):
+        fault("type-join", f"{name!r} is {describe(group)} before the loop and {describe(value)} here", span)
+    items = [body.pinned(v, span) for v in value.items]
+    return Group(
+        tuple(
+            rebind(body, f"{name}.{k}", frame.carried[f"{name}.{k}"], v, span) if f"{name}.{k}" in frame.carried else v
+            for k, v in enumerate(items)
+        ),
+        value.index,
+    )
+
+
+def end_turn(body: Body) -> None:
+    """Where a turn ends: which bounds of the carried names does it keep?"""
+    frame = body.loops[-1]
+    facts = body.unit.facts
+    for name, c in frame.carried.items():
+        value = frame.found(name, body.env)
+        poly = value.poly if isinstance(value, Typed) else None
+        for is_low, limit in c.bounds:
+            if poly is None or not facts.proves(poly - limit if is_low else limit - poly):
+                c.lost.add(is_low)
+
+
+def _joined(before: dict[str, Value], frame: LoopFrame) -> dict[str, Type | None]:
+    """The type of each carried name: of its first value and of all that are assigned."""
+    found: dict[str, Type | None] = {}
+    for n, c in frame.carried.items():
+        first = before[n]
+        seen = [v for v in c.seen if isinstance(v, Typed | Literal)]
+        if len(seen) < len([v for v in c.seen if not isinstance(v, Poison)]):
+            found[n] = None
+            continue
+        base = next((v for v in (first, *seen) if isinstance(v, Typed)), first)
+        joins = [join_types(base, v) for v in (first, *seen)]
+        found[n] = None if None in joins else _widest([j for j in joins if j is not None])
+    return found
+
+
+def _widest(types: Sequence[Type]) -> Type:
+    """All are joins with one value, so they differ only in how far a literal widened them."""
+    return max(types, key=lambda t: (t.scalar.is_float, t.scalar.bits))
+
+
+def _leave_names(body: Body, frame: LoopFrame, before: dict[str, Value], loop: Turns) -> None:
+    """Declares the carried variables; after the loop, the names hold them."""
+    span = loop.node.span
+    for n, c in frame.carried.items():
+        if not c.shared:
+            body.emit(ir.Declare(c.var, convert(body, before[n], c.var.type, span).expr, span))
+        type = c.var.type
+        poly = _bounded(body, n, type, c.bounds) if isinstance(type, DType) and type.is_integer else None
+        c.held = Typed(ir.Read(c.var), poly)
+        outer = next((f.carried[n] for f in reversed(body.loops) if n in f.carried), None)
+        if outer is not None:
+            c.held = rebind(body, n, outer, c.held, span)  # type: ignore[assignment]
+    for n in loop.names:
+        if n in frame.carried or n in frame.groups or n in frame.broken:
+            body.env[n] = frame.content(n)
+        elif n not in body.env:
+            body.env[n] = Unset("the loop may not run", span)
+
+
+def leave(body: Body, node: tree.Break | tree.Continue) -> None:
+    """`break` and `continue`."""
+    word = "break" if isinstance(node, tree.Break) else "continue"
+    if not body.loops:
+        fault("outside-loop", f"`{word}` stands outside any loop", node.span)
+    frame = body.loops[-1]
+    end_turn(body)
+    if frame.stop is not None and word == "break":
+        body.set(frame.stop, ir.Const(True, BOOL), node.span)
+    body.emit(ir.Continue(node.span) if word == "continue" and not frame.unrolled else ir.Break(node.span))
+    body.done = True

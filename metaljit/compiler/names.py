@@ -1,0 +1,89 @@
+"""What a free name of a kernel means: Python objects → the compiler's own, by identity.
+
+In: an object that Python's scoping found (or a `.mjk` file defines). Out: a number, a tuple of them, a symbol
+of the language, an operation, a function, a module; anything else is `Foreign`, which is an error where it is used.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import types
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType, Vec
+from ..operations import OPERATIONS, Operation
+from ..symbols import (
+    BUILTINS,
+    MISSING,
+    PYTHON,
+    Builtin,
+    Dim,
+    DTypeVariable,
+    FunctionText,
+    Missing,
+    Namespace,
+    Pack,
+)
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """An object of Python that the language has no meaning for."""
+
+    what: str
+
+
+_OWN = (Builtin, DType, Vec, Dim, Pack, DTypeVariable, FunctionText, Namespace, Missing, Operation)
+
+
+@cache
+def _known() -> dict[int, Any]:
+    """By id (the objects live as long as the process): Python's built-ins, and NumPy's and math's functions of the same name."""
+    known: dict[int, Any] = {id(getattr(builtins, n)): BUILTINS[n] for n in PYTHON}
+    renamed = {"math": {"fabs": "abs", "pow": "power", "gamma": "gamma", "asin": "arcsin", "acos": "arccos",
+                        "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh",
+                        "atanh": "arctanh"}}  # fmt: skip
+    skipped = {"math": {"floor", "ceil", "trunc", "gcd", "lcm", "fsum", "prod", "remainder"}, "numpy": set()}
+    for module in (np, math):
+        for name, obj in vars(module).items():
+            target = renamed.get(module.__name__, {}).get(name, name)
+            if callable(obj) and target in OPERATIONS and name not in skipped[module.__name__]:
+                known[id(obj)] = OPERATIONS[target]
+    for name in ("sum", "prod", "any", "all", "argmin", "argmax"):
+        known[id(getattr(np, name))] = BUILTINS[name]
+    for name in ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32"):
+        from ..dtypes import from_numpy
+
+        known[id(getattr(np, name))] = from_numpy(np.dtype(name.rstrip("_")))
+    return known
+
+
+def canonical(obj: Any) -> Any:
+    """The compiler's object for a Python object."""
+    if isinstance(obj, _OWN) or obj is None or isinstance(obj, str):
+        return obj
+    if isinstance(obj, np.generic):
+        return obj
+    if isinstance(obj, bool | int | float):
+        return obj
+    if isinstance(obj, tuple):
+        return tuple(canonical(o) for o in obj)
+    if isinstance(obj, types.ModuleType):
+        return obj
+    text = getattr(obj, "__metaljit_text__", None)
+    if isinstance(text, FunctionText | Namespace):
+        return text
+    known = _known().get(id(obj))
+    return known if known is not None else Foreign(type(obj).__name__)
+
+
+def member(owner: Any, name: str) -> Any:
+    """`owner.name` for a module or a namespace."""
+    if isinstance(owner, Namespace):
+        return canonical(owner.members.get(name, MISSING))
+    return canonical(getattr(owner, name, MISSING))

@@ -1,0 +1,131 @@
+"""Source → Program: the list of passes.
+
+In: a kernel's tree, what its free names mean, and the types of a call. Out: a `Program`, everything that a device
+needs. This is the only place that knows the order of things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from metaljit.grammar import tree
+
+from ..extents import product, show
+from ..program import (
+    ArrayParam,
+    AssertSite,
+    Cost,
+    Launch,
+    LoopNest,
+    Program,
+    Requirement,
+    ScalarParam,
+    Uniform,
+)
+from ..source import Diagnostic, TypeFault
+from . import ir, loopnest, msl
+from .body import UniformField
+from .lower import Lowered, lower_kernel, result_names
+from .signature import Argument, ArrayType, Resolve
+from .usage import cost
+
+MAX_BUFFERS = 31
+
+
+def compile_kernel(function: tree.Function, resolve: Resolve, arguments: Mapping[str, Argument]) -> Program:
+    """A kernel, specialised for a call; TypeFault with all that is wrong with it."""
+    return program(lower_kernel(function, resolve, arguments))
+
+
+def program(lowered: Lowered) -> Program:
+    unit, kernel, spec = lowered.unit, lowered.kernel, lowered.spec
+    params = tuple(_params(lowered))
+    results = tuple(
+        _array(name, r, "out") for name, r in zip(result_names(len(spec.results)), spec.results, strict=True)
+    )
+    buffers = [_buffer(p) for p in (*params, *results) if isinstance(p, ArrayParam)]
+    _check_limits(lowered, buffers)
+    uniforms = list(unit.uniforms.values())
+    text, printer = msl.emit(kernel, uniforms, buffers, unit.options.math, _title(lowered))
+    inner = min(1, len(kernel.domain)) if kernel.kind == "map" else len(lowered.threadgroup)
+    nest = loopnest.emit(kernel, text, printer, buffers, inner)
+    cut = len(lowered.domain) - inner
+    operations, nbytes = cost(kernel.body)
+    for b in kernel.results:
+        nbytes += b.dtype.nbytes * b.lanes
+    where = str(kernel.span)
+    return Program(
+        name=kernel.name,
+        where=where,
+        msl=text.text,
+        params=params,
+        results=results,
+        buffers=tuple(b.name for b in buffers),
+        uniforms=tuple(_uniform(f, u) for f, u in text.fields),
+        launches=(Launch(text.entry, product(lowered.domain)),),
+        cpu=LoopNest(nest, f"{text.entry}_cpu", product(lowered.domain[:cut]), product(lowered.domain[cut:])),
+        requirements=tuple(Requirement(c, m, str(s)) for c, m, s in unit.requirements),
+        asserts=tuple(
+            AssertSite(s.message, str(s.span), "\n".join(s.span.excerpt("^")), lowered.domain) for s in unit.sites
+        ),
+        math="fast" if unit.options.math == "fast" else "precise",
+        source_map=tuple((line, str(span)) for line, span in text.lines),
+        notes=tuple(str(n) for n in unit.notes),
+        cost=Cost(max(operations, 1), max(nbytes, 1)),
+    )
+
+
+def _params(lowered: Lowered) -> list[ArrayParam | ScalarParam]:
+    found: list[ArrayParam | ScalarParam] = []
+    for p in lowered.signature.params:
+        if p.kind == "scalar":
+            type = lowered.spec.scalars[p.name]
+            found.append(ScalarParam(p.name, type.scalar, type.lanes))
+        elif p.kind != "const":
+            role = {"array": "in", "out": "out", "inout": "inout"}[p.kind]
+            made = _array(p.name, lowered.spec.arrays[p.name], role)
+            found.append(replace(made, zeroed=p.kind == "out"))
+    return found
+
+
+def _array(name: str, type: ArrayType, role: str) -> ArrayParam:
+    return ArrayParam(name, type.element.scalar, type.element.lanes, type.shape, role)  # type: ignore[arg-type]
+
+
+def _buffer(p: ArrayParam) -> ir.Buffer:
+    return ir.Buffer(p.name, p.dtype, p.lanes, p.role != "in")
+
+
+def _uniform(name: str, u: UniformField) -> Uniform:
+    return Uniform(name, u.dtype, u.value, u.scalar, u.lane)
+
+
+def _check_limits(lowered: Lowered, buffers: list[ir.Buffer]) -> None:
+    if len(buffers) + 2 > MAX_BUFFERS:
+        raise TypeFault(
+            Diagnostic(
+                "too-many-arrays",
+                f"kernel {lowered.kernel.name!r} has {len(buffers)} arrays, and Metal binds at most "
+                f"{MAX_BUFFERS} buffers, of which two are metaljit's own",
+                lowered.kernel.span,
+                help=f"use at most {MAX_BUFFERS - 2} arrays, or stack some of them into one",
+            )
+        )
+
+
+def _title(lowered: Lowered) -> str:
+    """Which kernel this is, and for which types."""
+    parts = []
+    for p in lowered.signature.params:
+        if p.kind == "const":
+            parts.append(f"{p.name} = {lowered.spec.constants[p.name]!r}")
+        elif p.name in lowered.spec.arrays:
+            array = lowered.spec.arrays[p.name]
+            parts.append(f"{p.name}: {array.element}[{', '.join(show(e) for e in array.shape)}]")
+        else:
+            parts.append(f"{p.name}: {lowered.spec.scalars[p.name]}")
+    lines = f"{lowered.kernel.name}({', '.join(parts)})"
+    return "".join(c if c.isprintable() and c != "\\" else "?" for c in lines)
+
+

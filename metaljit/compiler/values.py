@@ -1,0 +1,200 @@
+"""What a name holds while a kernel is checked, and how two such values join.
+
+    value = Literal (a Python number, not yet typed) | Typed (an IR expression) | Group (tuple or index)
+          | View (a device array as seen here) | Private (a local array) | Meta (known to the compiler only)
+
+A Literal takes its type from what it meets; a Typed has one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, TypeAlias
+
+from ..dtypes import BOOL, F32, I32, I64, U32, U64, DType, Type
+from ..source import Diagnostic, Span
+from . import ir
+from .bounds import Poly
+
+
+class Fault(Exception):
+    """One diagnostic on its way out of the front end."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(str(diagnostic))
+        self.diagnostic = diagnostic
+
+
+class NeedsConstant(Fault):
+    """A value had to be known at compile time: an enclosing `range` loop is unrolled when it can be."""
+
+
+class Poisoned(Exception):
+    """A value whose fault has been reported is used: nothing more to say."""
+
+
+def fault(
+    slug: str,
+    message: str,
+    span: Span,
+    label: str = "",
+    *,
+    help: str = "",
+    second: tuple[Span, str] | None = None,
+) -> NoReturn:
+    raise Fault(Diagnostic(slug, message, span, label, second, help))
+
+
+@dataclass(frozen=True)
+class Literal:
+    value: int | float | bool | str | None
+
+
+@dataclass(frozen=True)
+class Typed:
+    """`poly` is the same value as a polynomial, where it is an integer that cannot have wrapped.
+
+    For a bool, `holds` are polynomials that are >= 0 where it is true, `fails` where it is false.
+    """
+
+    expr: ir.Expr
+    poly: Poly | None = None
+    holds: tuple[Poly, ...] = ()
+    fails: tuple[Poly, ...] = ()
+
+    @property
+    def type(self) -> Type:
+        return self.expr.type
+
+
+@dataclass(frozen=True)
+class Group:
+    """A tuple; with `index` the elementwise kind that `position()` and `index()` make, of i32 or literals."""
+
+    items: tuple[Value, ...]
+    index: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """A device array with its border rule: one mode an axis, None guards; `declared` is where it was declared."""
+
+    buffer: ir.Buffer
+    element: Type
+    shape: tuple[Value, ...]
+    declared: Span
+    modes: tuple[str | None, ...]
+    fill: Value | None = None
+    unchecked: bool = False
+
+
+@dataclass(frozen=True)
+class Private:
+    """A `local_array`."""
+
+    local: ir.Local
+    shape: tuple[int, ...]
+    declared: Span
+    unchecked: bool = False
+
+
+@dataclass(frozen=True)
+class Meta:
+    """A type, an operation, a function, a module, a pack of extents."""
+
+    of: Any
+
+
+@dataclass(frozen=True)
+class Unset:
+    """A name that has no value on some path; `why` completes "'x' may have no value here: …"."""
+
+    why: str
+    place: Span
+
+
+@dataclass(frozen=True)
+class Poison:
+    """What a name holds after a fault in its assignment."""
+
+
+Value: TypeAlias = Literal | Typed | Group | View | Private | Meta | Unset | Poison
+POISON = Poison()
+
+
+@dataclass(frozen=True)
+class PackExtents:
+    """The extents of a pack in this specialisation."""
+
+    name: str
+    extents: tuple[Value, ...] = field(default=())
+
+
+def literal_type(value: int | float | bool) -> DType:
+    """The type of a literal on its own: bool, i32 or else u32, i64, u64, and f32."""
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, float):
+        return F32
+    for dtype in (I32, U32, I64, U64):
+        if dtype.smallest <= value <= dtype.largest:
+            return dtype
+    raise OverflowError(value)
+
+
+def join_types(a: Value, b: Value) -> Type | None:
+    """The one type of a name where two paths meet; None where they do not agree.
+
+    A literal takes the other side's type, never narrower than 32 bits.
+    """
+    match a, b:
+        case Typed(), Typed():
+            return a.type if a.type == b.type else None
+        case Literal(), Literal():
+            return _join_literals(a.value, b.value)
+        case (Literal(value), Typed()) | (Typed(), Literal(value)):
+            typed = a if isinstance(a, Typed) else b
+            assert isinstance(typed, Typed)
+            return _join_literal(value, typed.type)
+        case _:
+            return None
+
+
+def _join_literals(x: Any, y: Any) -> DType | None:
+    if not all(isinstance(v, int | float) for v in (x, y)):
+        return None
+    if isinstance(x, bool) != isinstance(y, bool):
+        return None
+    if isinstance(x, float) or isinstance(y, float):
+        return F32
+    a, b = literal_type(x), literal_type(y)
+    return a if a.bits > b.bits or (a.bits == b.bits and a.kind == "uint") else b
+
+
+def _join_literal(value: Any, type: Type) -> Type | None:
+    if not isinstance(type, DType):
+        return type if isinstance(value, int | float) else None
+    match value:
+        case bool():
+            return type if type == BOOL else None
+        case int():
+            if type == BOOL or (type.is_integer and type.bits < 32):
+                return I32
+            return F32 if type.is_float else type
+        case float():
+            return F32
+        case _:
+            return None
+
+
+def map_views(value: Value, change: Any) -> Value:
+    """The value with every View in it replaced by `change(view)`."""
+    match value:
+        case View():
+            changed = change(value)
+            assert isinstance(changed, View)
+            return changed
+        case Group(items):
+            return replace(value, items=tuple(map_views(v, change) for v in items))
+        case _:
+            return value

@@ -1,0 +1,204 @@
+"""A kernel's or function's text and the scope in which its names stand: the two doors, made equal.
+
+In: a Python function, or a `def` of a `.mjk` file. Out: a `Definition`: its source (read when needed), its tree
+(parsed when needed), how its free names resolve, and a fingerprint of all that its meaning depends on, which is
+found without the parser.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .dtypes import DType, Vec
+from .source import Diagnostic, Source, SyntaxFault
+from .symbols import MISSING, Builtin, Dim, DTypeVariable, FunctionText, Namespace, Pack
+
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*")
+_STABLE = (Builtin, DType, Vec, Dim, Pack, DTypeVariable)
+
+
+@dataclass(eq=False)
+class Definition:
+    """One `def`. `lookup` finds a free name's Python object, or MISSING."""
+
+    name: str
+    is_kernel: bool
+    read: Callable[[], Source]
+    parse: Callable[[Source], Any]
+    lookup: Callable[[str], Any]
+    extra: Callable[[], str] = field(default=lambda: "")
+
+    @cached_property
+    def source(self) -> Source:
+        return self.read()
+
+    @cached_property
+    def tree(self) -> Any:
+        return self.parse(self.source)
+
+    @cached_property
+    def text(self) -> FunctionText:
+        """What the compiler takes."""
+        key = f"{self.source.name}:{self.source.first_line}:{self.name}:{id(self)}"
+        return FunctionText(self.name, key, lambda: self.tree, self.lookup, self.is_kernel)
+
+    @cached_property
+    def mentioned(self) -> tuple[str, ...]:
+        """Names, also dotted, that occur in the text: more than are captured, never fewer."""
+        found = {re.sub(r"\s", "", m) for m in _DOTTED.findall(self.source.text)}
+        return tuple(sorted(found))
+
+    def captured(self) -> Iterator[tuple[str, Any]]:
+        """Each mentioned name that stands for something here, with what it stands for."""
+        for name in self.mentioned:
+            value = self._reach(name)
+            if value is not MISSING:
+                yield name, value
+
+    def _reach(self, dotted: str) -> Any:
+        first, *rest = dotted.split(".")
+        value = self.lookup(first)
+        for part in rest:
+            if isinstance(value, Namespace):
+                value = value.members.get(part, MISSING)
+            elif isinstance(value, types.ModuleType):
+                value = getattr(value, part, MISSING)
+            else:
+                return value
+        return value
+
+    def fingerprint(self) -> str:
+        """A digest of the text, its place, and what it captures, through the functions it calls."""
+        fields: list[str] = []
+        _describe(self, fields, {})
+        digest = hashlib.sha256()
+        for f in fields:
+            data = f.encode("utf-8", "surrogatepass")
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+        return digest.hexdigest()
+
+
+def definition_of(value: Any) -> Definition | None:
+    """The definition behind a kernel or function object."""
+    found = getattr(value, "definition", None)
+    return found if isinstance(found, Definition) else None
+
+
+def _describe(definition: Definition, fields: list[str], seen: dict[int, int]) -> None:
+    if id(definition) in seen:
+        fields.append(f"again {seen[id(definition)]}")
+        return
+    seen[id(definition)] = len(seen)
+    source = definition.source
+    fields += [source.name, str(source.first_line), source.indent, source.text, definition.name, definition.extra()]
+    for name, value in definition.captured():
+        fields.append(name)
+        inner = definition_of(value)
+        if inner is not None:
+            _describe(inner, fields, seen)
+        else:
+            fields.append(describe_value(value))
+
+
+def describe_value(value: Any) -> str:
+    """A captured value as text: equal texts, equal meaning."""
+    match value:
+        case bool() | int() | float() | str() | None:
+            return f"{type(value).__name__} {value!r}"
+        case np.generic():
+            return f"{value.dtype.str} {value.tobytes().hex()}"
+        case tuple():
+            return f"({', '.join(describe_value(v) for v in value)})"
+        case types.ModuleType():
+            return f"module {value.__name__}"
+        case DTypeVariable():
+            return f"dtypes {value.name}"
+        case _ if isinstance(value, _STABLE):
+            return repr(value)
+        case _:
+            return f"{type(value).__module__}.{type(value).__qualname__} {getattr(value, '__name__', '')}"
+
+
+# ---- the Python door ----
+
+
+def from_python(function: Callable[..., Any], is_kernel: bool, locals_: Mapping[str, Any]) -> Definition:
+    """The definition of a decorated Python function. `locals_` are the names around the `def`."""
+    if not isinstance(function, types.FunctionType):
+        what = type(function).__name__
+        raise TypeError(f"@kernel and @function decorate a `def`, not a {what}")
+    if function.__name__ == "<lambda>":
+        raise SyntaxFault(Diagnostic("lambda", "a lambda cannot be a kernel", help="write a `def` with a name"))
+    around = {k: v for k, v in locals_.items() if isinstance(v, (*_STABLE, bool, int, float, tuple, str, np.generic, types.ModuleType)) or definition_of(v)}
+
+    def lookup(name: str) -> Any:
+        code = function.__code__
+        if name in code.co_freevars and function.__closure__ is not None:
+            try:
+                return function.__closure__[code.co_freevars.index(name)].cell_contents
+            except ValueError:  # an enclosing name that is not assigned yet
+                return MISSING
+        if name in around:
+            return around[name]
+        if name in function.__globals__:
+            return function.__globals__[name]
+        return getattr(builtins, name, MISSING)
+
+    def parse(source: Source) -> Any:
+        from .grammar.parser import parse_function
+
+        return parse_function(source)
+
+    return Definition(function.__name__, is_kernel, lambda: python_source(function), parse, lookup)
+
+
+def python_source(function: types.FunctionType) -> Source:
+    """The function's own lines, dedented; SyntaxFault where Python has no source for it."""
+    import inspect
+
+    code = function.__code__
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError, SyntaxError, IndexError):
+        lines, first = [], 0
+    name = f"def {function.__name__}"
+    if not any(re.match(rf"\s*(async\s+)?def\s+{re.escape(function.__name__)}\b", line) for line in lines):
+        raise SyntaxFault(
+            Diagnostic(
+                "no-source",
+                f"Python has no source text for `{name}` (it was typed at a prompt, or made by exec)",
+                help="put it into a file, or give the text: `mj.kernel_from_text('''@kernel\\ndef …''')`",
+            )
+        )
+    indent = re.match(r"[ \t]*", lines[0])
+    prefix = indent[0] if indent else ""
+    text = "".join(_dedented(line, prefix) for line in lines)
+    return Source(_shown_path(code.co_filename), text, first, prefix)
+
+
+def _dedented(line: str, prefix: str) -> str:
+    if line.startswith(prefix):
+        return line[len(prefix) :]
+    return line.lstrip(" \t") if line.strip() else "\n"
+
+
+def _shown_path(path: str) -> str:
+    import os
+
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:
+        return path
+    return relative if not relative.startswith("..") else path
+
+

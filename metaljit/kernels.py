@@ -1,0 +1,441 @@
+"""Kernels and functions as Python objects: decorate, specialise once, call many times.
+
+In: a definition, and the arguments of a call. Out: results. A call finds its specialisation by the dtypes and
+ranks of the arrays, the values of constants and of captured names; then the device's launcher does the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+
+from . import definitions
+from .definitions import Definition
+from .program import Program
+from .source import Diagnostic, LaunchFault, MetaljitError
+
+if TYPE_CHECKING:
+    from .compiler.signature import Argument
+    from .runtime.device import Device
+    from .runtime.launch import Launcher
+
+VERSION = "0.1.0"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An argument's dtype and shape without its data; None is an extent that may be anything."""
+
+    shape: tuple[int | None, ...]
+    dtype: Any
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+def spec(shape: Sequence[int | None], dtype: Any) -> Spec:
+    """`spec((None, None), f32)`: an array by dtype (of NumPy or the language) and shape."""
+    return Spec(tuple(shape), getattr(dtype, "numpy", None) or np.dtype(dtype))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a call needs to know of a parameter: `kind` is array, scalar, const, out or inout."""
+
+    name: str
+    kind: str
+    has_default: bool
+    default: Any
+
+
+# ---- the current device ----
+
+_chosen: list[str] = []
+
+
+def use_device(name: str | None) -> _Use:
+    """Makes a device the default from here on; as a context manager, until the block ends. None: the usual one."""
+    return _Use(name)
+
+
+class _Use:
+    def __init__(self, name: str | None) -> None:
+        from .runtime import device
+
+        if name is not None:
+            device.find(name)
+        self.before = list(_chosen)
+        _chosen[:] = [name] if name is not None else []
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        _chosen[:] = self.before
+
+
+def current_device() -> Device:
+    from .runtime import device
+
+    return device.find(_chosen[0]) if _chosen else device.default()
+
+
+# ---- kernels ----
+
+
+class Kernel:
+    """A kernel. Call it with arrays and numbers; see `docs/language.md`.
+
+    Raises TypeFault where the kernel does not check for these types, LaunchFault (ShapeError, SizeError) where
+    the arguments do not fit, DeviceFault where the device fails, KernelAssertion where an `assert` does.
+    """
+
+    def __init__(self, definition: Definition, device: str | None = None) -> None:
+        self.definition = definition
+        self.__name__ = definition.name
+        self._device = device
+        self._launchers: dict[Any, Any] = {}
+        self._programs: dict[Any, Program] = {}
+        self._lock = threading.RLock()
+        self._captures: tuple[tuple[Any, ...], Any] | None = None
+        self._parameters: tuple[Parameter, ...] | None = None
+        self._watched: tuple[tuple[Definition, str], ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__name__}>"
+
+    @property
+    def __metaljit_text__(self) -> Any:
+        return self.definition.text
+
+    def on(self, device: str) -> Kernel:
+        """The same kernel on a device named here, whatever the default is."""
+        from .runtime import device as devices
+
+        devices.find(device)
+        other = Kernel(self.definition, device)
+        other._programs, other._lock = self._programs, self._lock
+        return other
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        values = self._bind(args, named)
+        key, passed = self._key(values)
+        launcher = self._launchers.get(key)
+        if launcher is None:
+            launcher = self._launcher(key, values)
+        return launcher(passed, out)
+
+    # ---- binding ----
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters that a call passes (those declared `Out` are not)."""
+        if self._parameters is None:
+            self._parameters = _read_parameters(self.definition)
+        return self._parameters
+
+    def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        parameters = self.parameters
+        if len(args) == len(parameters) and not named:
+            return args
+        given = dict(zip((p.name for p in parameters), args, strict=False))
+        if len(args) > len(parameters):
+            self._refuse(f"takes {len(parameters)} arguments and was given {len(args)}")
+        known = {p.name for p in parameters}
+        for name, value in named.items():
+            if name not in known:
+                self._refuse(f"has no parameter {name!r}; it takes {', '.join(known) or 'none'}")
+            if name in given:
+                self._refuse(f"was given {name!r} twice")
+            given[name] = value
+        for p in parameters:
+            if p.name not in given:
+                if not p.has_default:
+                    self._refuse(f"needs the argument {p.name!r}")
+                given[p.name] = p.default
+        return [given[p.name] for p in parameters]
+
+    def _refuse(self, message: str) -> None:
+        names = ", ".join(p.name for p in self.parameters)
+        raise LaunchFault(
+            Diagnostic("argument-count", f"kernel {self.__name__!r} {message}", help=f"{self.__name__}({names})")
+        )
+
+    def _key(self, values: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+        """What picks the specialisation, and the values that are passed at run time."""
+        parts: list[Any] = [self._captured()]
+        passed: list[Any] = []
+        if self._device is None:
+            parts.append(_chosen[0] if _chosen else current_device().name)
+        for p, value in zip(self.parameters, values, strict=True):
+            if p.kind == "const":
+                parts.append(_constant_key(value))
+                continue
+            passed.append(value)
+            if p.kind == "scalar":
+                parts.append(value.dtype if isinstance(value, np.generic) else None)
+            else:
+                try:
+                    parts.append(value.dtype)
+                    parts.append(value.ndim)
+                except AttributeError:
+                    self._refuse_array(p, value)
+        return tuple(parts), passed
+
+    def _refuse_array(self, p: Parameter, value: Any) -> None:
+        shown = repr(value)
+        shown = shown if len(shown) <= 40 else shown[:37] + "…"
+        raise LaunchFault(
+            Diagnostic(
+                "not-an-array",
+                f"kernel {self.__name__!r}: {p.name!r} takes an array and was given {type(value).__name__} {shown}",
+                help=f"make one: `np.asarray({p.name}, dtype=…)`",
+            )
+        )
+
+    def _captured(self) -> Any:
+        """The values of captured names, as something hashable; the same object while none has changed."""
+        if self._watched is None:
+            self._watched = _watched(self.definition)
+        now = tuple(d._reach(n) for d, n in self._watched)
+        last = self._captures
+        if last is not None and len(last[0]) == len(now) and all(map(_is, now, last[0])):
+            return last[1]
+        self._watched = _watched(self.definition)
+        now = tuple(d._reach(n) for d, n in self._watched)
+        key = self.definition.fingerprint()
+        self._captures = (now, key)
+        return key
+
+    # ---- specialising ----
+
+    def _launcher(self, key: Any, values: Sequence[Any]) -> Launcher:
+        from .runtime import device
+        from .runtime.launch import Launcher
+
+        with self._lock:
+            found = self._launchers.get(key)
+            if found is not None:
+                return found  # type: ignore[no-any-return]
+            place = device.find(self._device) if self._device is not None else current_device()
+            made = Launcher(place, self.program(*values))
+            self._launchers[key] = made
+            return made
+
+    def program(self, *args: Any, **named: Any) -> Program:
+        """The program of this specialisation: arguments, or `spec`s in their place."""
+        values = self._bind(args, named)
+        arguments = {p.name: _argument(p, v) for p, v in zip(self.parameters, values, strict=True)}
+        key = (self._captured(), *((n, repr(a)) for n, a in arguments.items()))
+        with self._lock:
+            if key not in self._programs:
+                self._programs[key] = _compiled(self.definition, arguments, key)
+            return self._programs[key]
+
+    def msl(self, *args: Any, **named: Any) -> str:
+        """The Metal source of this specialisation."""
+        return self.program(*args, **named).msl
+
+    def compile(self, *args: Any, **named: Any) -> Kernel:
+        """Compiles for these arguments (or specs) now, so that the first call does not."""
+        values = self._bind(args, named)
+        key, _ = self._key([_stand_in(v) for v in values])
+        self._launcher(key, values).compile()
+        return self
+
+    def explain(self, *args: Any, **named: Any) -> str:
+        """What the compiler decided: the launch, the guards that remain, the cost of an element."""
+        program = self.program(*args, **named)
+        lines = [f"{program.name}: one launch over {_shown_grid(program)}"]
+        lines.append(f"  {program.cost.operations} operations and {program.cost.nbytes} bytes a thread")
+        lines += [*program.notes] or ["  every index is proved in range, or has a border"]
+        return "\n".join(lines)
+
+    def interpret(self, *args: Any, **named: Any) -> Any:
+        """Runs the kernel in CPython, an element at a time: breakpoints and prints work."""
+        from .interpret import interpret
+
+        return interpret(self, self._bind(args, named))
+
+
+def _is(a: Any, b: Any) -> bool:
+    return a is b
+
+
+def _shown_grid(program: Program) -> str:
+    from .extents import show
+
+    return f"{show(program.launches[0].threads)} threads"
+
+
+def _stand_in(value: Any) -> Any:
+    return value
+
+
+def _constant_key(value: Any) -> Any:
+    return type(value), repr(value) if isinstance(value, float | tuple) else value
+
+
+def _watched(definition: Definition) -> tuple[tuple[Definition, str], ...]:
+    """The captured names that may change, in this definition and in the functions it uses."""
+    found: list[tuple[Definition, str]] = []
+    todo, seen = [definition], {id(definition)}
+    while todo:
+        d = todo.pop()
+        for name, value in d.captured():
+            if isinstance(value, definitions._STABLE) or _is_builtin(name, value):
+                continue
+            found.append((d, name))
+            inner = definitions.definition_of(value)
+            if inner is not None and id(inner) not in seen:
+                seen.add(id(inner))
+                todo.append(inner)
+    return tuple(found)
+
+
+def _is_builtin(name: str, value: Any) -> bool:
+    import builtins
+    import types
+
+    return getattr(builtins, name, None) is value or isinstance(value, types.ModuleType)
+
+
+def _argument(p: Parameter, value: Any) -> Argument:
+    from .compiler.signature import ArrayArgument, ConstArgument, ScalarArgument
+    from .dtypes import from_numpy
+    from .runtime.array import describe_dtype
+
+    if p.kind == "const":
+        return ConstArgument(value)
+    if p.kind == "scalar":
+        return ScalarArgument(from_numpy(value.dtype) if isinstance(value, np.generic) else None)
+    dtype = from_numpy(value.dtype)
+    if dtype is None:
+        raise LaunchFault(_no_dtype(p, value, describe_dtype(value.dtype)))
+    return ArrayArgument(dtype, value.ndim)
+
+
+def _no_dtype(p: Parameter, value: Any, shown: str) -> Diagnostic:
+    if value.dtype == np.float64:
+        return Diagnostic(
+            "no-f64",
+            f"{p.name!r} was given a float64 array, and Apple GPUs have no 64-bit floats",
+            help=f"convert it: `{p.name}.astype(np.float32)`",
+        )
+    return Diagnostic("wrong-dtype", f"{p.name!r} was given an array of {shown}, which the language has not",
+                      help="it has bool, i8 … i64, u8 … u64, f16, bf16 and f32")  # fmt: skip
+
+
+def _compiled(definition: Definition, arguments: Mapping[str, Argument], key: tuple[Any, ...]) -> Program:
+    """The program from disk, or compiled now and kept there."""
+    from .runtime.cache import disk
+    from .runtime.cache import key as digest
+
+    name = digest("program", VERSION, *(str(k) for k in key))
+    found = disk().get(name)
+    if found is not None:
+        try:
+            return Program.loads(found.decode())
+        except ValueError:
+            pass  # written by something else: compile anew
+    from .compiler.pipeline import compile_kernel
+
+    program = compile_kernel(definition.tree, definition.text.resolve, arguments)
+    disk().put(name, program.dumps().encode())
+    return program
+
+
+def _read_parameters(definition: Definition) -> tuple[Parameter, ...]:
+    """The parameters, from disk where the text is known, else from the tree."""
+    from .runtime.cache import disk
+    from .runtime.cache import key as digest
+
+    name = digest("parameters", VERSION, definition.fingerprint(), definition.name)
+    found = disk().get(name)
+    if found is not None:
+        try:
+            return tuple(Parameter(n, k, h, _untuple(d)) for n, k, h, d in json.loads(found))
+        except (ValueError, TypeError):
+            pass
+    from .compiler.signature import declare
+    from .compiler.values import Fault
+    from .source import TypeFault
+
+    try:
+        signature = declare(definition.tree, definition.text.resolve)
+    except Fault as e:
+        raise TypeFault(e.diagnostic) from None
+    made = tuple(Parameter(p.name, p.kind, p.has_default, p.default) for p in signature.params if p.kind != "out")
+    try:
+        data = json.dumps([[p.name, p.kind, p.has_default, p.default] for p in made])
+    except TypeError:
+        return made  # a default that JSON has not, such as a NumPy scalar
+    disk().put(name, data.encode())
+    return made
+
+
+def _untuple(value: Any) -> Any:
+    return tuple(_untuple(v) for v in value) if isinstance(value, list) else value
+
+
+# ---- functions and decorators ----
+
+
+class Function:
+    """A device function: called in kernels, and by interpret mode."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.__name__ = definition.name
+
+    @property
+    def __metaljit_text__(self) -> Any:
+        return self.definition.text
+
+    def __repr__(self) -> str:
+        return f"<device function {self.__name__}>"
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise MetaljitError(
+            Diagnostic(
+                "outside-kernel",
+                f"{self.__name__!r} is a device function and was called by Python itself",
+                help="call it in a kernel, or run the kernel with `kernel.interpret(…)`",
+            )
+        )
+
+
+def _locals(depth: int) -> Mapping[str, Any]:
+    frame = sys._getframe(depth)
+    return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
+
+
+@overload
+def kernel(function: Callable[..., Any], /) -> Kernel: ...
+@overload
+def kernel(
+    *, grid: Any = None, threadgroup: Any = None, math: str = "precise", asserts: bool = True, loop_limit: int = 0
+) -> Callable[[Callable[..., Any]], Kernel]: ...
+def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Makes a Python function a kernel.
+
+    `grid` (in groups) and `threadgroup` make it a grid kernel; `math="fast"` trades NaN, infinity and signed
+    zero for speed; `asserts=False` compiles without assertions; `loop_limit` bounds the turns of a `while`.
+    The options are read from the text of the decorator, as in a `.mjk` file.
+    """
+    if function is not None:
+        return Kernel(definitions.from_python(function, True, _locals(2)))
+    return lambda f: Kernel(definitions.from_python(f, True, _locals(2)))
+
+
+def function(function: Callable[..., Any], /) -> Function:
+    """Makes a Python function a device function, to be called in kernels."""
+    return Function(definitions.from_python(function, False, _locals(2)))

@@ -1,0 +1,208 @@
+"""Program: all that crosses from the compiler to a device.
+
+MSL text, its entry points and buffers, the parameter table with shapes as extent expressions, the loop
+nests that call the same text on a CPU, the source map, and what the call must check. It serialises as
+JSON; a device needs nothing else to run it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from .dtypes import DTYPES, DType
+from .extents import Extent, Lit, Op, Sym, from_json, to_json
+
+FORMAT = 1
+INDEX_MAX = 2**31 - 1
+Role = Literal["in", "out", "inout"]
+
+
+@dataclass(frozen=True)
+class ArrayParam:
+    """An array at the call: NumPy shape `shape`, plus a last axis of `lanes` where lanes > 1 (packed vectors).
+
+    `role` "out" arrays are made by the call (zeros if `zeroed`) and returned; "inout" are copied and returned.
+    """
+
+    name: str
+    dtype: DType
+    lanes: int
+    shape: tuple[Extent, ...]
+    role: Role
+    zeroed: bool = False
+
+
+@dataclass(frozen=True)
+class ScalarParam:
+    """A number, or a vector of `lanes` numbers, passed at run time."""
+
+    name: str
+    dtype: DType
+    lanes: int
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """A field of the parameter struct, in order, C layout: an extent, or lane `lane` of scalar parameter `scalar`.
+
+    bool is one byte 0/1, bf16 is stored as its 16 bits (ushort).
+    """
+
+    name: str
+    dtype: DType
+    value: Extent | None = None
+    scalar: str = ""
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """`require(condition, message)`: checked at each call before anything runs; `where` is file:line:column."""
+
+    condition: Extent
+    message: str
+    where: str
+    slug: str = "requirement"
+
+
+@dataclass(frozen=True)
+class AssertSite:
+    """`assert` number i of the text: status word 1 holds i + 1 of the first failure, words 2 and 3 the low and
+    high half of the failing thread's flat index, which is unravelled over `grid` for the message."""
+
+    message: str
+    where: str
+    excerpt: str
+    grid: tuple[Extent, ...]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One dispatch of `entry` over `threads` threads in one dimension (whole groups may run more: the text guards)."""
+
+    entry: str
+    threads: Extent
+    threadgroup: int | None = None
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """The C++ that is compiled behind the MSL text on a CPU.
+
+    It defines `extern "C" void ENTRY(void* const* buffers, const void* params, unsigned* status, long begin,
+    long end, long block)`, which computes units [begin, end) of `rows * ceil(columns / block)`:
+    unit u is columns [b * block, min(columns, (b + 1) * block)) of row r, where r, b = divmod(u, blocks).
+    `serial` asks for one thread and ascending units.
+    """
+
+    text: str
+    entry: str
+    rows: Extent
+    columns: Extent
+    serial: bool = False
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A thread's scalar operations and bytes moved, as estimated by the compiler (inner loops of unknown length count 16)."""
+
+    operations: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """See the module. `buffers` names the arrays in `[[buffer(i)]]` order; after them come the parameter
+    struct (also where it is empty: one pad word) and the status words."""
+
+    name: str
+    where: str
+    msl: str
+    params: tuple[ArrayParam | ScalarParam, ...]
+    results: tuple[ArrayParam, ...]
+    buffers: tuple[str, ...]
+    uniforms: tuple[Uniform, ...]
+    launches: tuple[Launch, ...]
+    cpu: LoopNest
+    requirements: tuple[Requirement, ...] = ()
+    asserts: tuple[AssertSite, ...] = ()
+    math: Literal["precise", "fast"] = "precise"
+    language_version: tuple[int, int] = (2, 3)
+    source_map: tuple[tuple[int, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    cost: Cost = Cost(1, 4)
+
+    @property
+    def arrays(self) -> tuple[ArrayParam, ...]:
+        """Array parameters in call order, then the results of a map kernel."""
+        return tuple(p for p in self.params if isinstance(p, ArrayParam)) + self.results
+
+    @property
+    def outputs(self) -> tuple[ArrayParam, ...]:
+        """What the call returns, in order."""
+        return tuple(a for a in self.arrays if a.role != "in")
+
+    def user_location(self, line: int) -> str | None:
+        """The user's file:line:column for a 1-based line of the MSL text."""
+        found = [where for first, where in self.source_map if first <= line]
+        return found[-1] if found else None
+
+    def dumps(self) -> str:
+        return json.dumps({"format": FORMAT, **_encode(self)}, separators=(",", ":"))
+
+    @staticmethod
+    def loads(text: str) -> Program:
+        """The program of `dumps`; ValueError for another format or damage."""
+        try:
+            data = json.loads(text)
+            if data.pop("format") != FORMAT:
+                raise ValueError("another format")
+            program = _decode(Program, data)
+        except (KeyError, TypeError, IndexError, AttributeError) as e:
+            raise ValueError(f"not a program: {e!r}") from e
+        assert isinstance(program, Program)
+        return program
+
+
+def _encode(value: Any) -> Any:
+    """Dataclasses as dictionaries with a tag where a field may hold several, extents as nested lists."""
+    match value:
+        case Lit() | Sym() | Op():
+            return to_json(value)
+        case DType():
+            return value.name
+        case tuple():
+            return [_encode(v) for v in value]
+        case _ if is_dataclass(value):
+            tag = {"class": type(value).__name__} if isinstance(value, ArrayParam | ScalarParam) else {}
+            return tag | {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
+        case _:
+            return value
+
+
+def _decode(hint: Any, data: Any) -> Any:
+    """The value of type `hint` that `_encode` wrote as `data`."""
+    if hint == Extent or hint == Extent | None:
+        return None if data is None and hint != Extent else from_json(data)
+    if hint is DType:
+        return DTYPES[data]
+    if get_origin(hint) is tuple:
+        items = get_args(hint)
+        if items[-1] is Ellipsis:
+            return tuple(_decode(items[0], d) for d in data)
+        return tuple(_decode(h, d) for h, d in zip(items, data, strict=True))
+    if hint == ArrayParam | ScalarParam:
+        hint = {"ArrayParam": ArrayParam, "ScalarParam": ScalarParam}[data.pop("class")]
+    if is_dataclass(hint):
+        data.pop("class", None)
+        hints = _hints(hint)
+        return hint(**{name: _decode(hints[name], d) for name, d in data.items()})
+    return data
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)

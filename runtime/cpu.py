@@ -1,0 +1,150 @@
+"""The cpu device: the MSL text compiled as C++, called from the loop nests that came with it.
+
+In: a program. Out: a pipeline whose dispatch runs the nest here, in host memory: small work on the calling
+thread, the rest on the pool. The header `shim/metaljit_cpu.h` gives the text's words (`kernel`, `device`,
+`metal::`…) their meaning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metaljit.extents import Number, evaluate, product
+from metaljit.program import Program
+from metaljit.runtime import pool, toolchain
+from metaljit.runtime.cache import Once, key
+from metaljit.runtime.device import STATUS_WORDS, Buffer, Device, Dispatch, Limits, Operand, Pipeline, Words
+from metaljit.runtime.library import load
+
+# Rough costs of a core, to tell work that is worth waking others for.
+OPERATION_NS = 0.1
+BYTE_NS = 0.05
+WORTH_SHARING_NS = 30_000.0
+COLUMNS = 64  # a row is split in multiples of this many elements: whole cache lines, whole vectors
+_Status = ctypes.c_uint * STATUS_WORDS
+
+
+class Cpu(Device):
+    """The processor; see the module."""
+
+    name = "cpu"
+    in_place = True
+    limits = Limits()
+
+    def __init__(self) -> None:
+        toolchain.find()  # the way out is worth more now than in the middle of a call
+        self._libraries: Once[ctypes.CDLL] = Once()
+
+    def pipeline(self, program: Program) -> Pipeline:
+        name = key(text(program), program.math)
+        return CpuPipeline(program, self._libraries.get(name, lambda: self._build(program)))
+
+    def _build(self, program: Program) -> ctypes.CDLL:
+        flags = toolchain.FAST_MATH if program.math == "fast" else ()
+        return load(text(program), program.name, flags, on_miss=pool.prepare)
+
+    def empty(self, nbytes: int) -> Buffer:
+        memory = np.empty(nbytes, np.uint8)
+        return Buffer(None, memory)
+
+    def describe(self) -> str:
+        compiler = toolchain.find()
+        return f"{pool.threads()} threads; {toolchain.version(compiler)} ({compiler.program})"
+
+
+def text(program: Program) -> str:
+    """All that is compiled for a program."""
+    return (
+        f'#include "metaljit_cpu.h"\n{program.msl}\n'
+        f"#pragma GCC visibility push(default)\n{program.cpu.text}\n#pragma GCC visibility pop\n"
+    )
+
+
+class CpuPipeline(Pipeline):
+    """A loaded library and the entry of its loop nest."""
+
+    def __init__(self, program: Program, library: ctypes.CDLL) -> None:
+        self._program = program
+        self._entry: Any = library[program.cpu.entry]
+        self._entry.restype = None
+        self._entry.argtypes = (*(ctypes.c_void_p,) * 3, *(ctypes.c_long,) * 3)
+        self._pack = Struct(f"{len(program.buffers)}P").pack
+
+    def bind(self, env: Mapping[str, Number]) -> Dispatch:
+        nest = self._program.cpu
+        rows, columns = int(evaluate(nest.rows, env)), int(evaluate(nest.columns, env))
+        threads = pool.threads()
+        if nest.serial or threads == 1 or self._duration(rows * columns, env) < WORTH_SHARING_NS:
+            return self._alone(rows, max(columns, 1))
+        block = split(rows, columns, threads)
+        return self._shared(rows * -(-columns // block), block, threads)
+
+    def _duration(self, elements: int, env: Mapping[str, Number]) -> float:
+        """Nanoseconds on one thread, as a guess: what the compiler counted, or what the arrays hold."""
+        cost = self._program.cost
+        counted = elements * (cost.operations * OPERATION_NS + cost.nbytes * BYTE_NS)
+        arrays = self._program.arrays
+        held = sum(int(evaluate(product(a.shape), env)) * a.lanes * a.dtype.nbytes for a in arrays)
+        return max(counted, held * BYTE_NS)
+
+    def _alone(self, units: int, block: int) -> Dispatch:
+        entry, pack = self._entry, self._pack
+
+        def dispatch(operands: Sequence[Operand], params: bytes) -> Words:
+            status = _Status()
+            entry(pack(*map(address, operands)), params, status, 0, units, block)
+            return status
+
+        return dispatch
+
+    def _shared(self, units: int, block: int, threads: int) -> Dispatch:
+        pack, run = self._pack, pool.parallel_for()
+        entry = ctypes.cast(self._entry, ctypes.c_void_p)
+        chunk = max(units // (8 * threads), 1)
+
+        def dispatch(operands: Sequence[Operand], params: bytes) -> Words:
+            status = _Status()
+            run(entry, pack(*map(address, operands)), params, status, units, block, chunk, threads)
+            return status
+
+        return dispatch
+
+
+def split(rows: int, columns: int, threads: int) -> int:
+    """The columns of a unit: whole rows where there are enough of them, else parts of a row."""
+    parts = -(-4 * threads // max(rows, 1))
+    if parts == 1:
+        return max(columns, 1)
+    return max(-(-columns // parts // COLUMNS) * COLUMNS, COLUMNS)
+
+
+def _slow_address(array: NDArray[Any]) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _fast_address(
+    array: Any,
+    at: Callable[[int], Any] = ctypes.c_void_p.from_address,
+    head: int = object.__basicsize__,
+    id: Callable[[object], int] = id,
+) -> int:
+    """Where the elements lie: the first field of NumPy's public PyArrayObject, behind the object's head."""
+    return at(id(array) + head).value  # type: ignore[no-any-return]
+
+
+def _choose_address() -> Callable[[Any], int]:
+    """NumPy's own ways to an address take 1.5 µs each; the direct one is used where it agrees with them."""
+    for probe in (np.zeros(3, np.float32), np.zeros((4, 5), np.uint8)[1:]):
+        if os.name != "posix" or _fast_address(probe) != _slow_address(probe):
+            return _slow_address
+    return _fast_address
+
+
+address = _choose_address()

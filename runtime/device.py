@@ -1,0 +1,198 @@
+"""The contract between a `Program` and what runs it, and the choice of the device.
+
+In: a device's name, or nothing. Out: a `Device`, which turns a program into a `Pipeline`, which turns
+extents into a `Dispatch`, which runs. Argument checks and results are `launch`'s; nothing is probed or
+compiled when this module is imported.
+
+    device = find("cpu")                      # or default()
+    pipeline = device.pipeline(program)       # compiles, or finds it in the cache
+    dispatch = pipeline.bind({"H": 4, "W": 5})
+    words = dispatch(operands, params)        # waits; the status words say that the kernel ran
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metaljit.extents import Number
+from metaljit.program import Program
+from metaljit.source import DeviceFault, Diagnostic
+
+NAMES = ("metal", "cpu")
+PLANNED = ("emulator", "cuda")
+STATUS_WORDS = 4
+RAN = 0x6D6A6974  # "mjit": what a kernel writes to status word 0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device can take: `buffers` is the number of bindings of one kernel."""
+
+    buffers: int = 31
+
+
+class Buffer:
+    """`nbytes` of a device's memory; `handle` is the device's own object for it.
+
+    `view` is NumPy's sight of the memory, without a copy; every dispatch has ended when it returns, so a
+    view never races with the device.
+    """
+
+    __slots__ = ("handle", "memory")
+
+    def __init__(self, handle: Any, memory: NDArray[np.uint8]) -> None:
+        self.handle = handle
+        self.memory = memory
+
+    @property
+    def nbytes(self) -> int:
+        return self.memory.nbytes
+
+    def view(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """The first bytes of the buffer as an array; the array keeps the buffer alive."""
+        count = dtype.itemsize
+        for extent in shape:
+            count *= extent
+        return self.memory[:count].view(dtype).reshape(shape)
+
+
+# A C-contiguous, aligned array in host memory, or device memory.
+Operand: TypeAlias = NDArray[Any] | Buffer
+
+
+class Words(Protocol):
+    """The status words after a launch; see `program.AssertSite` and `RAN`."""
+
+    def __getitem__(self, index: int, /) -> int: ...
+
+
+# Runs a bound pipeline on operands in `Program.buffers` order and the packed parameter struct, and waits.
+Dispatch: TypeAlias = Callable[[Sequence[Operand], bytes], Words]
+
+
+class Pipeline(ABC):
+    """A program compiled for one device; safe to use from several threads."""
+
+    @abstractmethod
+    def bind(self, env: Mapping[str, Number]) -> Dispatch:
+        """What runs the program where its symbols have these values; worth keeping for equal extents."""
+
+
+class Device(ABC):
+    """Compiles programs and owns memory; there is one object per name and process.
+
+    `in_place` says that kernels read and write host memory where it lies, so operands may all be arrays.
+    """
+
+    name: str
+    limits: Limits
+    in_place: bool
+
+    @abstractmethod
+    def pipeline(self, program: Program) -> Pipeline:
+        """The compiled program: from memory, from disk, or compiled now.
+
+        The same text is compiled once even where several threads ask at once; a failure is remembered and
+        raised again. DeviceFault where the device refuses the program, InternalError where its text does
+        not compile.
+        """
+
+    @abstractmethod
+    def empty(self, nbytes: int) -> Buffer:
+        """Fresh memory of at least `nbytes`, contents undefined. DeviceFault where there is none left."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for `metaljit doctor`: what this device runs on."""
+
+
+_devices: dict[str, Device] = {}
+_lock = threading.Lock()
+
+
+def find(name: str) -> Device:
+    """The device of that name, opened at the first use. DeviceFault says why it cannot be had."""
+    device = _devices.get(name)
+    if device is not None:
+        return device
+    with _lock:
+        if name not in _devices:
+            _devices[name] = _open(name)
+        return _devices[name]
+
+
+def _open(name: str) -> Device:
+    match name:
+        case "cpu":
+            from metaljit.runtime.cpu import Cpu
+
+            return Cpu()
+        case "metal":
+            from metaljit.runtime.metal import Metal
+
+            return Metal()
+    if name in PLANNED:
+        raise DeviceFault(
+            Diagnostic(
+                "unknown-device",
+                f"the device {name!r} is not part of this version",
+                help=f"use one of {', '.join(map(repr, NAMES))}",
+            )
+        )
+    raise DeviceFault(
+        Diagnostic(
+            "unknown-device",
+            f"there is no device named {name!r}",
+            help=f"use one of {', '.join(map(repr, NAMES))}",
+        )
+    )
+
+
+def available() -> tuple[str, ...]:
+    """The names of the devices that can be opened here, best first; probes, so it may take a moment."""
+    found = []
+    for name in NAMES:
+        try:
+            find(name)
+        except DeviceFault:
+            continue
+        found.append(name)
+    return tuple(found)
+
+
+def default() -> Device:
+    """`METALJIT_DEVICE` if it is set, else metal on a Mac that has a Metal device, else cpu.
+
+    A device that was asked for by name is never replaced by another one.
+    """
+    asked = os.environ.get("METALJIT_DEVICE")
+    if asked:
+        return find(asked)
+    return _usual()
+
+
+def _usual() -> Device:
+    if sys.platform == "darwin":
+        try:
+            return find("metal")
+        except DeviceFault:
+            return find("cpu")
+    return find("cpu")
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
