@@ -439,3 +439,8 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
 def function(function: Callable[..., Any], /) -> Function:
     """Makes a Python function a device function, to be called in kernels."""
     return Function(definitions.from_python(function, False, _locals(2)))
+
+
+# recognised in decorators by the compiler
+kernel.__metaljit_builtin__ = "kernel"  # type: ignore[attr-defined]
+function.__metaljit_builtin__ = "function"  # type: ignore[attr-defined]

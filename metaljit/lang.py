@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .symbols import MJK_NAMES
+from .kernels import function as function
+from .kernels import kernel as kernel
+from .symbols import MJK_NAMES, PYTHON
+from .symbols import dims as dims
+from .symbols import dtypes as dtypes
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # Python's own built-ins mean themselves in a kernel
+        return [n for n in __dir__() if n not in PYTHON]
     if name in MJK_NAMES:
         return MJK_NAMES[name]
     if not name.startswith("_"):

@@ -165,6 +165,9 @@ def dtypes(names: str, *more: str) -> DTypeVariable:
     return DTypeVariable(" ".join(d.name for d in options), tuple(options))
 
 
+dims.__metaljit_builtin__ = "dims"  # type: ignore[attr-defined]
+dtypes.__metaljit_builtin__ = "dtypes"  # type: ignore[attr-defined]
+
 # What a `.mjk` file knows without any import; operations are found through the operation table.
 MJK_NAMES: dict[str, Any] = {
     **BUILTINS,

@@ -270,6 +270,7 @@ class Once(Generic[T]):
         self._slots: dict[str, _Slot[T]] = {}
 
     def _unlock(self) -> None:
+        self._lock = threading.Lock()
         for slot in self._slots.values():
             slot.lock = threading.Lock()
 

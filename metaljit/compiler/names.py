@@ -78,6 +78,9 @@ def canonical(obj: Any) -> Any:
     text = getattr(obj, "__metaljit_text__", None)
     if isinstance(text, FunctionText | Namespace):
         return text
+    builtin = getattr(obj, "__metaljit_builtin__", None)
+    if isinstance(builtin, str):
+        return BUILTINS[builtin]
     known = _known().get(id(obj))
     return known if known is not None else Foreign(type(obj).__name__)
 

@@ -29,14 +29,10 @@ HERE = Path(__file__).parent
 ROWS, COLS = Sym("R"), Sym("C")
 
 
-def tiles(cost: int = 10**6, serial: bool = False) -> Any:
-    """out[r, c] counts how often a unit covered it; every unit says which thread-free unit it was."""
-    program = p.elementwise(
-        "tiles",
-        (p.array("a", ROWS, COLS),),
-        (p.array("out", ROWS, COLS, dtype=I32, role="out", zeroed=True),),
-        "",
-    )
+def tiles(cost: int = 10**6, serial: bool = False, delay: int = 0) -> Any:
+    """out[r, c] counts how often a unit covered it; some units take their time (`delay` thousand steps)."""
+    out = p.array("out", ROWS, COLS, dtype=I32, role="out", zeroed=True)
+    program = p.elementwise("tiles", (p.array("a", ROWS, COLS),), (out,), "")
     nest = f"""
     extern "C" void tiles_cpu(void* const* buffers, const void* params, unsigned* status,
                               long begin, long end, long block) {{
