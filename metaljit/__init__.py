@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .kernels import Function, Kernel, Spec, function, kernel, spec, use_device
 from .kernels import VERSION as __version__
+from .kernels import Function, Kernel, Spec, function, kernel, spec, use_device
 from .source import (
     DeviceFault,
     Diagnostic,

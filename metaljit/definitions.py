@@ -100,7 +100,14 @@ def _describe(definition: Definition, fields: list[str], seen: dict[int, int]) -
         return
     seen[id(definition)] = len(seen)
     source = definition.source
-    fields += [source.name, str(source.first_line), source.indent, source.text, definition.name, definition.extra()]
+    fields += [
+        source.name,
+        str(source.first_line),
+        source.indent,
+        source.text,
+        definition.name,
+        definition.extra(),
+    ]
     for name, value in definition.captured():
         fields.append(name)
         inner = definition_of(value)
@@ -138,8 +145,15 @@ def from_python(function: Callable[..., Any], is_kernel: bool, locals_: Mapping[
         what = type(function).__name__
         raise TypeError(f"@kernel and @function decorate a `def`, not a {what}")
     if function.__name__ == "<lambda>":
-        raise SyntaxFault(Diagnostic("lambda", "a lambda cannot be a kernel", help="write a `def` with a name"))
-    around = {k: v for k, v in locals_.items() if isinstance(v, (*_STABLE, bool, int, float, tuple, str, np.generic, types.ModuleType)) or definition_of(v)}
+        raise SyntaxFault(
+            Diagnostic("lambda", "a lambda cannot be a kernel", help="write a `def` with a name")
+        )
+    around = {
+        k: v
+        for k, v in locals_.items()
+        if isinstance(v, (*_STABLE, bool, int, float, tuple, str, np.generic, types.ModuleType))
+        or definition_of(v)
+    }
 
     def lookup(name: str) -> Any:
         code = function.__code__
@@ -200,5 +214,3 @@ def _shown_path(path: str) -> str:
     except ValueError:
         return path
     return relative if not relative.startswith("..") else path
-
-

@@ -109,9 +109,7 @@ F16 = DType("f16", "float", 16, "half")
 BF16 = DType("bf16", "float", 16, "ushort")
 F32 = DType("f32", "float", 32, "float")
 
-DTYPES: dict[str, DType] = {
-    d.name: d for d in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32)
-}
+DTYPES: dict[str, DType] = {d.name: d for d in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32)}
 GROUPS: dict[str, tuple[DType, ...]] = {
     "float": (F16, BF16, F32),
     "int": (I8, I16, I32, I64, U8, U16, U32, U64),
@@ -142,9 +140,7 @@ class Vec(Subscriptable):
 
 
 Type: TypeAlias = DType | Vec
-VECTORS: dict[str, Vec] = {
-    v.name: v for d in DTYPES.values() for v in (Vec(d, 2), Vec(d, 3), Vec(d, 4))
-}
+VECTORS: dict[str, Vec] = {v.name: v for d in DTYPES.values() for v in (Vec(d, 2), Vec(d, 3), Vec(d, 4))}
 TYPES: dict[str, Type] = {**DTYPES, **VECTORS}
 
 
@@ -165,7 +161,8 @@ def _numpy(name: str) -> np.dtype[Any]:
     if name == "bf16":
         import ml_dtypes  # costs milliseconds, and few kernels need it
 
-        return np.dtype(ml_dtypes.bfloat16)
+        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return bfloat16
     return np.dtype(_NUMPY_NAMES[name])
 
 

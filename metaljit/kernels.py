@@ -21,7 +21,7 @@ from .program import Program
 from .source import Diagnostic, LaunchFault, MetaljitError
 
 if TYPE_CHECKING:
-    from .compiler.signature import Argument
+    from .compiler.lower.signature import Argument
     from .runtime.device import Device
     from .runtime.launch import Launcher
 
@@ -166,7 +166,9 @@ class Kernel:
     def _refuse(self, message: str) -> None:
         names = ", ".join(p.name for p in self.parameters)
         raise LaunchFault(
-            Diagnostic("argument-count", f"kernel {self.__name__!r} {message}", help=f"{self.__name__}({names})")
+            Diagnostic(
+                "argument-count", f"kernel {self.__name__!r} {message}", help=f"{self.__name__}({names})"
+            )
         )
 
     def _key(self, values: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
@@ -309,7 +311,7 @@ def _is_builtin(name: str, value: Any) -> bool:
 
 
 def _argument(p: Parameter, value: Any) -> Argument:
-    from .compiler.signature import ArrayArgument, ConstArgument, ScalarArgument
+    from .compiler.lower.signature import ArrayArgument, ConstArgument, ScalarArgument
     from .dtypes import from_numpy
     from .runtime.array import describe_dtype
 
@@ -365,15 +367,17 @@ def _read_parameters(definition: Definition) -> tuple[Parameter, ...]:
             return tuple(Parameter(n, k, h, _untuple(d)) for n, k, h, d in json.loads(found))
         except (ValueError, TypeError):
             pass
-    from .compiler.signature import declare
-    from .compiler.values import Fault
+    from .compiler.lower.signature import declare
+    from .compiler.lower.values import Fault
     from .source import TypeFault
 
     try:
         signature = declare(definition.tree, definition.text.resolve)
     except Fault as e:
         raise TypeFault(e.diagnostic) from None
-    made = tuple(Parameter(p.name, p.kind, p.has_default, p.default) for p in signature.params if p.kind != "out")
+    made = tuple(
+        Parameter(p.name, p.kind, p.has_default, p.default) for p in signature.params if p.kind != "out"
+    )
     try:
         data = json.dumps([[p.name, p.kind, p.has_default, p.default] for p in made])
     except TypeError:
@@ -422,7 +426,12 @@ def _locals(depth: int) -> Mapping[str, Any]:
 def kernel(function: Callable[..., Any], /) -> Kernel: ...
 @overload
 def kernel(
-    *, grid: Any = None, threadgroup: Any = None, math: str = "precise", asserts: bool = True, loop_limit: int = 0
+    *,
+    grid: Any = None,
+    threadgroup: Any = None,
+    math: str = "precise",
+    asserts: bool = True,
+    loop_limit: int = 0,
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Makes a Python function a kernel.

@@ -81,7 +81,9 @@ def kernel_from_text(text: str, name: str = "<text>") -> Kernel:
     """The last kernel of a text in the language of `.mjk` files."""
     kernels = list(KernelFile(_read(Source(name, text), None, [])))
     if not kernels:
-        raise SyntaxFault(Diagnostic("no-kernel", f"{name} holds no kernel", help="decorate a function with `@kernel`"))
+        raise SyntaxFault(
+            Diagnostic("no-kernel", f"{name} holds no kernel", help="decorate a function with `@kernel`")
+        )
     return kernels[-1]
 
 
@@ -101,11 +103,15 @@ def _load(file: Path, within: Path, loading: list[Path], shown: str, imported: S
         _refuse_import(imported, f"{file.name!r} imports itself, through {len(loading)} file(s)")
     size = real.stat().st_size
     if size > SIZE_LIMIT:
-        raise SyntaxFault(Diagnostic("file-too-large", f"{shown} has {size} bytes, and a file has at most {SIZE_LIMIT}"))
+        raise SyntaxFault(
+            Diagnostic("file-too-large", f"{shown} has {size} bytes, and a file has at most {SIZE_LIMIT}")
+        )
     try:
         text = real.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise SyntaxFault(Diagnostic("not-utf8", f"{shown} is not UTF-8 text: {e.reason} at byte {e.start}")) from None
+        raise SyntaxFault(
+            Diagnostic("not-utf8", f"{shown} is not UTF-8 text: {e.reason} at byte {e.start}")
+        ) from None
     return _read(Source(shown, text), within, [*loading, real])
 
 
@@ -133,14 +139,19 @@ def _read(source: Source, within: Path | None, loading: list[Path]) -> Unit:
 def _definition(unit: Unit, node: Any) -> Kernel | Function:
     is_kernel = _decorated_kernel(unit, node)
     definition = Definition(
-        node.name, is_kernel, lambda: unit.source, lambda source: node, unit.lookup, lambda: "\n\0".join(unit.texts)
+        node.name,
+        is_kernel,
+        lambda: unit.source,
+        lambda source: node,
+        unit.lookup,
+        lambda: "\n\0".join(unit.texts),
     )
     return Kernel(definition) if is_kernel else Function(definition)
 
 
 def _decorated_kernel(unit: Unit, node: Any) -> bool:
-    from .compiler.signature import Names
-    from .compiler.values import Fault
+    from .compiler.lower.signature import Names
+    from .compiler.lower.values import Fault
     from .grammar import tree
     from .symbols import Builtin
 
@@ -153,16 +164,20 @@ def _decorated_kernel(unit: Unit, node: Any) -> bool:
             raise SyntaxFault(e.diagnostic) from None
         if not isinstance(meant, Builtin) or meant.name not in ("kernel", "function"):
             raise SyntaxFault(
-                Diagnostic("unknown-decorator", f"{head.span.text!r} is no decorator of the language", decorator.span,
-                           help="there are `@kernel` and `@function`")  # fmt: skip
+                Diagnostic(
+                    "unknown-decorator",
+                    f"{head.span.text!r} is no decorator of the language",
+                    decorator.span,
+                    help="there are `@kernel` and `@function`",
+                )  # fmt: skip
             )
         found = found or meant.name == "kernel"
     return found
 
 
 def _constant(unit: Unit, targets: Any, value: Any) -> None:
-    from .compiler.signature import Names, constant
-    from .compiler.values import Fault
+    from .compiler.lower.signature import Names, constant
+    from .compiler.lower.values import Fault
     from .grammar import tree
 
     try:
@@ -179,8 +194,8 @@ def _constant(unit: Unit, targets: Any, value: Any) -> None:
 
 def _declaration(unit: Unit, func: Any, args: Any) -> Any:
     """The value of `dims("…")` or `dtypes("…")`, None for another call."""
-    from .compiler.signature import Names
-    from .compiler.values import fault
+    from .compiler.lower.signature import Names
+    from .compiler.lower.values import fault
     from .grammar import tree
     from .symbols import Builtin
 
@@ -189,7 +204,12 @@ def _declaration(unit: Unit, func: Any, args: Any) -> Any:
         return None
     words = [a.value for a in args if isinstance(a, tree.String)]
     if len(words) != len(args) or not words:
-        fault("bad-constant", f"{found.name} takes names in a string", func.span, help='for example `H, W = dims("H W")`')
+        fault(
+            "bad-constant",
+            f"{found.name} takes names in a string",
+            func.span,
+            help='for example `H, W = dims("H W")`',
+        )
     try:
         return dims(" ".join(words)) if found.name == "dims" else dtypes(*words)
     except ValueError as e:
@@ -197,7 +217,7 @@ def _declaration(unit: Unit, func: Any, args: Any) -> Any:
 
 
 def _bind(unit: Unit, target: Any, content: Any) -> None:
-    from .compiler.values import fault
+    from .compiler.lower.values import fault
     from .grammar import tree
 
     match target:
@@ -207,7 +227,9 @@ def _bind(unit: Unit, target: Any, content: Any) -> None:
             for item, part in zip(items, content, strict=True):
                 _bind(unit, item, part)
         case _:
-            fault("bad-target", f"{target.span.text!r} cannot be given this value at the top level", target.span)
+            fault(
+                "bad-target", f"{target.span.text!r} cannot be given this value at the top level", target.span
+            )
 
 
 # ---- imports ----
@@ -317,5 +339,3 @@ def stdlib(name: str) -> KernelFile:
     if not file.is_file():
         raise AttributeError(f"the standard library has no {name!r}")
     return KernelFile(_load(file, file.parent, [], f"stdlib/{name}.mjk"))
-
-

@@ -196,7 +196,7 @@ def _decode(hint: Any, data: Any) -> Any:
         return tuple(_decode(h, d) for h, d in zip(items, data, strict=True))
     if hint == ArrayParam | ScalarParam:
         hint = {"ArrayParam": ArrayParam, "ScalarParam": ScalarParam}[data.pop("class")]
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         data.pop("class", None)
         hints = _hints(hint)
         return hint(**{name: _decode(hints[name], d) for name, d in data.items()})

@@ -23,7 +23,9 @@ BASE = (
     "metaljit.dtypes",
     "metaljit.operation_rules",
     "metaljit.operation_meanings",
+    "metaljit.conversions",
     "metaljit.operations",
+    "metaljit.symbols",
     "metaljit.extents",
     "metaljit.program",
 )

@@ -100,9 +100,7 @@ class Facts:
     stamp: int = 0  # names what is assumed here: equal stamps, equal assumptions
     stamps: int = 0
 
-    def symbol(
-        self, name: str, lower: Iterable[Poly | int] = (), upper: Iterable[Poly | int] = ()
-    ) -> Poly:
+    def symbol(self, name: str, lower: Iterable[Poly | int] = (), upper: Iterable[Poly | int] = ()) -> Poly:
         """A new symbol with `lower <= symbol <= upper`."""
         number = len(self.names)
         self.names.append(name)
@@ -198,9 +196,7 @@ class Facts:
                 return None
             if sign is None:
                 sign = 1 if self.proves(parts[0]) else -1 if self.proves(-parts[0]) else 0
-            fitting = [
-                x for x in self.bounds[youngest] if x.scale == 1 and x.lower == (sign > 0) and sign
-            ]
+            fitting = [x for x in self.bounds[youngest] if x.scale == 1 and x.lower == (sign > 0) and sign]
             if not fitting:
                 return None
             goal = parts[0] * fitting[-1].limit + parts[1]

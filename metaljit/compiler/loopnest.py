@@ -18,7 +18,19 @@ def emit(kernel: ir.Kernel, text: Text, printer: Printer, buffers: Sequence[ir.B
     """`inner`: how many of the last domain axes make up a row's columns."""
     out = Emitter()
     printer.out, printer.vars = out, {}
-    printer.scope = Scope("p", "status", "gid", "inside", "unit", "row", "columns", "blocks", "first", "last", *text.names.values())
+    printer.scope = Scope(
+        "p",
+        "status",
+        "gid",
+        "inside",
+        "unit",
+        "row",
+        "columns",
+        "blocks",
+        "first",
+        "last",
+        *text.names.values(),
+    )
     header = (
         f'extern "C" void {text.entry}_cpu(void* const* buffers, const void* params, unsigned* status_words, '
         "long begin, long end, long block)"
@@ -31,12 +43,18 @@ def emit(kernel: ir.Kernel, text: Text, printer: Printer, buffers: Sequence[ir.B
         ]
     with out.block(header):
         out.line(f"const {text.entry}_params p = *static_cast<const {text.entry}_params*>(params);")
-        out.line("device metal::atomic_uint* const status = reinterpret_cast<device metal::atomic_uint*>(status_words);")
-        out.line(f"if (begin == 0) {{ metal::atomic_store_explicit(status, {RAN}, metal::memory_order_relaxed); }}")
+        out.line(
+            "device metal::atomic_uint* const status = reinterpret_cast<device metal::atomic_uint*>(status_words);"
+        )
+        out.line(
+            f"if (begin == 0) {{ metal::atomic_store_explicit(status, {RAN}, metal::memory_order_relaxed); }}"
+        )
         for k, b in enumerate(buffers):
             name, type = text.names[b.name], storage_name(b.dtype)
             qualifier = "" if b.writable else "const "
-            out.line(f"{qualifier}{type}* __restrict const {name} = static_cast<{qualifier}{type}*>(buffers[{k}]);")
+            out.line(
+                f"{qualifier}{type}* __restrict const {name} = static_cast<{qualifier}{type}*>(buffers[{k}]);"
+            )
         _rows(kernel, text, printer, inner)
     return "\n".join(out.lines) + "\n"
 

@@ -15,11 +15,24 @@ from typing import assert_never
 
 from ..conversions import spell_bitcast, spell_cast, spell_saturate
 from ..dtypes import BF16, BOOL, F32, I32, U32, DType, Type, Vec
-from ..operation_rules import ADD, COMMA, CONDITION, EQUALITY, MULTIPLY, OR, PRIMARY, RELATION, UNARY, Spelling, check, spell
+from ..operation_rules import (
+    ADD,
+    COMMA,
+    CONDITION,
+    EQUALITY,
+    MULTIPLY,
+    OR,
+    PRIMARY,
+    RELATION,
+    UNARY,
+    Spelling,
+    check,
+    spell,
+)
 from ..operations import OPERATIONS
+from ..program import Uniform
 from ..source import Span
 from . import ir
-from .body import UniformField
 from .prelude import needed
 from .spelling import Scope, identifier, literal, storage_name, type_name
 from .usage import Usage, usage
@@ -35,7 +48,7 @@ class Text:
     text: str
     entry: str
     element: str
-    fields: tuple[tuple[str, UniformField], ...]
+    fields: tuple[tuple[str, Uniform], ...]
     names: Mapping[str, str]
     usage: Usage
     result: str
@@ -111,13 +124,19 @@ class Printer:
             case ir.Bitcast(value, type):
                 return self._cast(value, type, spell_bitcast)
             case ir.Choose(condition, then, otherwise):
-                parts = (self.expr(condition, CONDITION + 1), self.expr(then, CONDITION + 1), self.expr(otherwise, CONDITION))
+                parts = (
+                    self.expr(condition, CONDITION + 1),
+                    self.expr(then, CONDITION + 1),
+                    self.expr(otherwise, CONDITION),
+                )
                 return "{} ? {} : {}".format(*parts), CONDITION
             case ir.Vector(parts, type):
                 return f"{type_name(type)}({', '.join(self.expr(p) for p in parts)})", PRIMARY
             case ir.Lane(value, lane, _):
                 base = self.expr(value, PRIMARY)
-                return (f"{base}.{'xyzw'[lane]}" if isinstance(lane, int) else f"{base}[{self.expr(lane)}]"), PRIMARY
+                return (
+                    f"{base}.{'xyzw'[lane]}" if isinstance(lane, int) else f"{base}[{self.expr(lane)}]"
+                ), PRIMARY
             case ir.Fold(mode, index, extent, always, _):
                 return self._fold(mode, index, extent, always)
             case ir.InRange(index, extent, always, _):
@@ -142,7 +161,9 @@ class Printer:
         name, lanes = self.buffers[e.buffer.name], e.buffer.lanes
         if lanes == 1:
             return self._stored(f"{name}[{self.expr(e.offset)}]", e.buffer.dtype)
-        parts = [self._stored(f"{name}[{at}]", e.buffer.dtype)[0] for at in self.lane_offsets(e.offset, lanes)]
+        parts = [
+            self._stored(f"{name}[{at}]", e.buffer.dtype)[0] for at in self.lane_offsets(e.offset, lanes)
+        ]
         return f"{type_name(e.type)}({', '.join(parts)})", PRIMARY
 
     def lane_offsets(self, offset: ir.Expr, lanes: int) -> list[str]:
@@ -198,7 +219,11 @@ class Printer:
     def _call(self, name: str, args: Sequence[ir.Expr]) -> str:
         used = self.uses[name]
         flag = "<inside>" if used.inside else ""
-        passed = ["p", *(("status", "gid") if used.checks else ()), *(self.buffers[b] for b in sorted(used.buffers))]
+        passed = [
+            "p",
+            *(("status", "gid") if used.checks else ()),
+            *(self.buffers[b] for b in sorted(used.buffers)),
+        ]
         passed += [self.vars[v.number] for v in used.passed_locals]
         passed += [self.expr(a) for a in args]
         return f"{self.functions[name]}{flag}({', '.join(passed)})"
@@ -228,7 +253,9 @@ class Printer:
                 self._store(s)
             case ir.LocalArray(local, values, span):
                 name = self.vars[local.number] = self.scope.new(local.name)
-                zeros = all(isinstance(v, ir.Const) and not v.value and str(v.value)[0] != "-" for v in values)
+                zeros = all(
+                    isinstance(v, ir.Const) and not v.value and str(v.value)[0] != "-" for v in values
+                )
                 text = "" if zeros else ", ".join(self.expr(v) for v in values)
                 line(f"{type_name(local.type)} {name}[{max(local.size, 1)}] = {{{text}}};", span)
             case ir.LocalStore(local, offset, value, guard, span):
@@ -367,7 +394,13 @@ class Printer:
     # ---- functions ----
 
     def function(
-        self, name: str, params: Sequence[ir.Var], results: Sequence[Type], body: Sequence[ir.Stmt], used: Usage, span: Span
+        self,
+        name: str,
+        params: Sequence[ir.Var],
+        results: Sequence[Type],
+        body: Sequence[ir.Stmt],
+        used: Usage,
+        span: Span,
     ) -> None:
         """A device function or the element function, with the struct of its results."""
         self.scope = Scope(*PARAMETERS, *self.buffers.values(), *self.functions.values(), name)
@@ -403,7 +436,7 @@ class Printer:
 
 
 def emit(
-    kernel: ir.Kernel, uniforms: Sequence[UniformField], buffers: Sequence[ir.Buffer], math: str, title: str
+    kernel: ir.Kernel, uniforms: Sequence[Uniform], buffers: Sequence[ir.Buffer], math: str, title: str
 ) -> tuple[Text, Printer]:
     """The whole Metal text of a kernel, and the printer for what is to stand behind it.
 
@@ -450,7 +483,7 @@ def emit(
     return made, printer
 
 
-def _head(printer: Printer, entry: str, uniforms: Sequence[UniformField], title: str) -> str:
+def _head(printer: Printer, entry: str, uniforms: Sequence[Uniform], title: str) -> str:
     out = Emitter()
     for line in title.splitlines():
         out.line(f"// {line}")
@@ -479,12 +512,18 @@ def _entry(printer: Printer, entry: str, element: str, buffers: Sequence[ir.Buff
     listed.append(f"device metal::atomic_uint* status [[buffer({n + 1})]]")
     listed.append("uint gid [[thread_position_in_grid]]")
     with out.block(f"kernel void {entry}({', '.join(listed)})", kernel.span):
-        out.line(f"if (gid == 0u) {{ metal::atomic_store_explicit(status, {RAN}, metal::memory_order_relaxed); }}")
+        out.line(
+            f"if (gid == 0u) {{ metal::atomic_store_explicit(status, {RAN}, metal::memory_order_relaxed); }}"
+        )
         extents = [printer.expr(e) for e in kernel.domain]
         count = " * ".join(f"uint({e})" for e in extents) or "1u"
         out.line(f"if (gid >= {count}) {{ return; }}")
         _unravel(printer, extents)
-        arguments = ["p", *(("status", "gid") if used.checks else ()), *(printer.buffers[b] for b in sorted(used.buffers))]
+        arguments = [
+            "p",
+            *(("status", "gid") if used.checks else ()),
+            *(printer.buffers[b] for b in sorted(used.buffers)),
+        ]
         arguments += [printer.vars[v.number] for v in kernel.positions]
         call = f"{element}{'<false>' if used.inside else ''}({', '.join(arguments)})"
         for line in store_lines(printer, kernel, call, element, "gid"):
@@ -517,7 +556,9 @@ def store_lines(printer: Printer, kernel: ir.Kernel, call: str, element: str, at
     lines: list[str] = []
     made = "made"
     if len(kernel.results) == 1:
-        lines.append(f"const {type_name(Vec(kernel.results[0].dtype, kernel.results[0].lanes))} {made} = {call};")
+        lines.append(
+            f"const {type_name(Vec(kernel.results[0].dtype, kernel.results[0].lanes))} {made} = {call};"
+        )
     else:
         lines.append(f"const {element}_result {made} = {call};")
     for k, b in enumerate(kernel.results):
@@ -531,5 +572,3 @@ def store_lines(printer: Printer, kernel: ir.Kernel, call: str, element: str, at
                 for j, lane in zip(range(b.lanes), "xyzw", strict=False)
             ]
     return lines
-
-

@@ -21,13 +21,11 @@ from ..program import (
     Program,
     Requirement,
     ScalarParam,
-    Uniform,
 )
 from ..source import Diagnostic, TypeFault
 from . import ir, loopnest, msl
-from .body import UniformField
-from .lower import Lowered, lower_kernel, result_names
-from .signature import Argument, ArrayType, Resolve
+from .lower.kernel import Lowered, lower_kernel, result_names
+from .lower.signature import Argument, ArrayType, Resolve
 from .usage import cost
 
 MAX_BUFFERS = 31
@@ -62,12 +60,13 @@ def program(lowered: Lowered) -> Program:
         params=params,
         results=results,
         buffers=tuple(b.name for b in buffers),
-        uniforms=tuple(_uniform(f, u) for f, u in text.fields),
+        uniforms=tuple(replace(u, name=name) for name, u in text.fields),
         launches=(Launch(text.entry, product(lowered.domain)),),
         cpu=LoopNest(nest, f"{text.entry}_cpu", product(lowered.domain[:cut]), product(lowered.domain[cut:])),
         requirements=tuple(Requirement(c, m, str(s)) for c, m, s in unit.requirements),
         asserts=tuple(
-            AssertSite(s.message, str(s.span), "\n".join(s.span.excerpt("^")), lowered.domain) for s in unit.sites
+            AssertSite(s.message, str(s.span), "\n".join(s.span.excerpt("^")), lowered.domain)
+            for s in unit.sites
         ),
         math="fast" if unit.options.math == "fast" else "precise",
         source_map=tuple((line, str(span)) for line, span in text.lines),
@@ -97,10 +96,6 @@ def _buffer(p: ArrayParam) -> ir.Buffer:
     return ir.Buffer(p.name, p.dtype, p.lanes, p.role != "in")
 
 
-def _uniform(name: str, u: UniformField) -> Uniform:
-    return Uniform(name, u.dtype, u.value, u.scalar, u.lane)
-
-
 def _check_limits(lowered: Lowered, buffers: list[ir.Buffer]) -> None:
     if len(buffers) + 2 > MAX_BUFFERS:
         raise TypeFault(
@@ -127,5 +122,3 @@ def _title(lowered: Lowered) -> str:
             parts.append(f"{p.name}: {lowered.spec.scalars[p.name]}")
     lines = f"{lowered.kernel.name}({', '.join(parts)})"
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in lines)
-
-

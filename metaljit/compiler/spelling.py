@@ -31,7 +31,10 @@ def reserved() -> frozenset[str]:
 
 def identifier(name: str) -> str:
     """The user's name as an identifier of Metal: ASCII, no `__`, no leading `_`, nothing reserved."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"_u{ord(c):x}_" if c.isalnum() else "_" for c in name)
+    plain = "".join(
+        c if c.isascii() and (c.isalnum() or c == "_") else f"_u{ord(c):x}_" if c.isalnum() else "_"
+        for c in name
+    )
     plain = re.sub(r"__+", "_", plain).strip("_")
     if not plain or plain[0].isdigit() or plain in reserved() or _REFUSED.match(plain):
         plain = f"v_{plain}".rstrip("_")
@@ -65,7 +68,6 @@ def storage_name(dtype: DType) -> str:
     return "uchar" if dtype == BOOL else dtype.msl
 
 
-
 def literal(value: int | float | bool, dtype: DType) -> str:
     """A number as text of exactly its value and type."""
     match dtype.kind:
@@ -96,5 +98,3 @@ def _float(value: float, dtype: DType) -> str:
         text = str(single)
         text = (text if "." in text or "e" in text else f"{text}.0") + "f"
     return f"half({text})" if dtype.name == "f16" else text
-
-

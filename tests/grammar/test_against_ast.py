@@ -108,9 +108,7 @@ class Converter:
         if node.is_async:
             raise NotInLanguageError("async")
         nowhere = Span(self.source, -1, -1)  # Python keeps no position of a clause
-        return tree.Clause(
-            self.target(node.target), self.expr(node.iter), self.many(node.ifs), span=nowhere
-        )
+        return tree.Clause(self.target(node.target), self.expr(node.iter), self.many(node.ifs), span=nowhere)
 
     def target(self, node: Any) -> Any:
         match node:
@@ -159,7 +157,9 @@ class Converter:
             raise NotInLanguageError(ast.dump(node))
         defaults = [None] * (len(node.args) - len(node.defaults)) + node.defaults
         named = [(arg, default, False) for arg, default in zip(node.args, defaults, strict=True)]
-        named += [(arg, default, True) for arg, default in zip(node.kwonlyargs, node.kw_defaults, strict=True)]
+        named += [
+            (arg, default, True) for arg, default in zip(node.kwonlyargs, node.kw_defaults, strict=True)
+        ]
         for arg, default, keyword_only in named:
             annotation, value, span = self.expr(arg.annotation), self.expr(default), self.span(arg)
             yield tree.Parameter(arg.arg, annotation, value, keyword_only, span=span, name_span=span)
@@ -225,7 +225,9 @@ def compare_places(mine: Any, python: Any) -> None:
         case tree.Parameter():  # Python leaves out the default
             assert ours.start == theirs.start
             assert ours.text.startswith(theirs.text)
-        case tree.Generator() if place not in list(within_brackets(ours)):  # Python takes the brackets of the call
+        case tree.Generator() if place not in list(
+            within_brackets(ours)
+        ):  # Python takes the brackets of the call
             assert ours.start > theirs.start
             assert ours.end < theirs.end
         case _:  # brackets around an expression belong to its span; Python leaves them out
@@ -285,7 +287,9 @@ NAMES = st.sampled_from(["x", "y", "acc", "_1", "größe", "ﬁne", "match", "T"
 NUMBERS = st.sampled_from(
     ["0", "7", "1_000", "0xFF", "0b1_0", "0o17", "1.5", ".5", "5.", "1e3", "2.5e-3", "1_0.2_5E+1_0", "00"]
 )
-STRINGS = st.sampled_from(["'a'", '"b\\n"', "'''c\n'd'''", 'r"\\d"', "u'e'", '"f" \'g\'', '"\\x41\\N{DIGIT ONE}\\101"', '""'])
+STRINGS = st.sampled_from(
+    ["'a'", '"b\\n"', "'''c\n'd'''", 'r"\\d"', "u'e'", "\"f\" 'g'", '"\\x41\\N{DIGIT ONE}\\101"', '""']
+)
 ATOMS = st.one_of(NAMES, NUMBERS, STRINGS, st.sampled_from(["True", "False", "None", "()", "[]"]))
 BINARY = st.sampled_from(
     "+ - * / // % ** << >> & | ^ @ < <= > >= == != and or is in".split() + ["not in", "is not"]
@@ -353,7 +357,9 @@ def extended(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 def targets() -> st.SearchStrategy[str]:
     one = st.one_of(NAMES, st.builds("{}[{}]".format, NAMES, ATOMS), st.builds("{}.{}".format, NAMES, NAMES))
-    return st.one_of(one, st.tuples(one, one).map(", ".join), one.map("({},)".format), one.map("*rest, ({})".format))
+    return st.one_of(
+        one, st.tuples(one, one).map(", ".join), one.map("({},)".format), one.map("*rest, ({})".format)
+    )
 
 
 EXPRESSIONS = st.recursive(ATOMS, extended, max_leaves=12)
@@ -395,7 +401,11 @@ DECORATORS = st.sampled_from(["", "@kernel\n", "@mj.kernel(grid=(1, 2))\n\n# not
 def blocks(draw: st.DrawFn, depth: int, indent: str) -> str:
     """The body of a block, on the line of its header or below it."""
     if draw(st.integers(0, 3)) == 0:
-        return " " + "; ".join(draw(st.lists(SIMPLE, min_size=1, max_size=2))) + draw(st.sampled_from(["\n", ";\n"]))
+        return (
+            " "
+            + "; ".join(draw(st.lists(SIMPLE, min_size=1, max_size=2)))
+            + draw(st.sampled_from(["\n", ";\n"]))
+        )
     step = draw(st.sampled_from([" ", "    ", "\t"]))
     lines = draw(st.sampled_from(["\n", "  # note\n", "\n\n   # note\n\n"]))
     for _ in range(draw(st.integers(1, 3))):
@@ -448,7 +458,23 @@ def test_programs_are_read_as_python_reads_them(text: str) -> None:
 @given(programs(), st.randoms(use_true_random=False))
 def test_a_changed_token_is_judged_as_python_judges_it(text: str, random: Any) -> None:
     words = ["x", "1", "(", ")", "[", "]", ",", ":", "=", "+", "*", "**", "for", "in", "if", "else", "not"]
-    words += ["\n", "\n ", "\n    ", ";", ".", "...", "->", "lambda", "return", "def", "'", "@", "{", "}", "#"]
+    words += [
+        "\n",
+        "\n ",
+        "\n    ",
+        ";",
+        ".",
+        "...",
+        "->",
+        "lambda",
+        "return",
+        "def",
+        "'",
+        "@",
+        "{",
+        "}",
+        "#",
+    ]
     for _ in range(10):
         place = random.randrange(len(text) + 1)
         agree(text[:place] + f" {random.choice(words)} " + text[place + random.choice([0, 0, 1, 2]) :])

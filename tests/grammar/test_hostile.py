@@ -145,7 +145,18 @@ def test_words_in_a_quoted_annotation_give_a_tree_or_one_error(words: list[str],
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 def test_line_ends_and_byte_order_marks_change_nothing(start: str, end: str) -> None:
-    lines = ["# note", "def f(x):", '    """a', '    b"""', "    y = (x +", "       1)", "    z = \\", "  2", "    return y", ""]
+    lines = [
+        "# note",
+        "def f(x):",
+        '    """a',
+        '    b"""',
+        "    y = (x +",
+        "       1)",
+        "    z = \\",
+        "  2",
+        "    return y",
+        "",
+    ]
     plain = parse_module(Source("test.mjk", "\n".join(lines)))
     module = parse_module(Source("test.mjk", start + end.join(lines)))
     assert module == plain

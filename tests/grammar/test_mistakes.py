@@ -166,7 +166,9 @@ def test_the_door_for_functions_and_quoted_annotations(text: str, slug: str, sta
 
 
 def test_the_text_of_a_grid_is_parsed_when_it_is_asked_for() -> None:
-    function = parse_function(Source("test.py", '@kernel(grid="ceil_div(N, 2)", threadgroup="a b")\ndef f(): pass'))
+    function = parse_function(
+        Source("test.py", '@kernel(grid="ceil_div(N, 2)", threadgroup="a b")\ndef f(): pass')
+    )
     (decorator,) = function.decorators
     assert isinstance(decorator, Call)
     grid, threadgroup = (keyword.value for keyword in decorator.keywords)

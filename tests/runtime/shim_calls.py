@@ -1,4 +1,4 @@
-"""What the shim's tests share: functions compiled in loops over arrays, their calls, and errors in units of the last place."""
+"""What the shim's tests share: functions compiled in loops over arrays, their calls, and errors in ulps."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def same_bits(a: Array, b: Array) -> Array:
 def ulp_errors(got: Array, exact: Array) -> Array:
     """|got - exact| in ulps of got's type; infinite where only one is NaN, or a zero has the wrong sign.
 
-    `exact` is float64. Beyond the largest finite value an ulp stays what it is there, and infinity stands for the
-    next power of two.
+    `exact` is float64. Beyond the largest finite value an ulp stays what it is there, and infinity stands for
+    the next power of two.
     """
     info = np.finfo(got.dtype)
     limit = np.ldexp(1.0, info.maxexp)

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, Vec
-from ..operations import OPERATIONS, Operation
-from ..symbols import (
+from ...dtypes import DType, Vec
+from ...operations import OPERATIONS, Operation
+from ...symbols import (
     BUILTINS,
     MISSING,
     PYTHON,
@@ -56,8 +56,20 @@ def _known() -> dict[int, Any]:
                 known[id(obj)] = OPERATIONS[target]
     for name in ("sum", "prod", "any", "all", "argmin", "argmax"):
         known[id(getattr(np, name))] = BUILTINS[name]
-    for name in ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32"):
-        from ..dtypes import from_numpy
+    for name in (
+        "bool_",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+    ):
+        from ...dtypes import from_numpy
 
         known[id(getattr(np, name))] = from_numpy(np.dtype(name.rstrip("_")))
     return known

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 from metaljit.grammar import tree
 
-from ..dtypes import BOOL, F32, I32, U32, DType, Type, Vec
-from ..operations import OPERATIONS
-from ..source import Span
-from . import calls, expressions, ir, loops, statements
+from ...dtypes import BOOL, F32, I32, U32, DType, Type, Vec
+from ...operations import OPERATIONS
+from ...source import Span
+from .. import ir
+from . import calls, expressions, loops, statements
 from .arithmetic import apply, convert, describe, truth, typed
 from .body import Body
-from .values import Group, Literal, NeedsConstant, Typed, Value, fault
+from .values import Group, Literal, NeedsConstant, Typed, Value, fault, join_types
 
 ALIASES = {
     "minimum": "min", "maximum": "max", "amin": "min", "amax": "max",
@@ -98,19 +99,15 @@ def _element_type(body: Body, generator: tree.Generator, name: str) -> Type:
     value = found[0] if found else Literal(0)
     if isinstance(value, Group):
         fault("not-a-number", f"{name} reduces numbers, found {describe(value)}", generator.element.span)
-    types = [typed(v, generator.element.span).type for v in found]
     if name in ("any", "all"):
         return BOOL
-    joined: Type | None = types[0] if types else typed(value, generator.element.span).type
-    from .values import join_types
-
     base = next((v for v in found if isinstance(v, Typed)), value)
+    joined = typed(base, generator.element.span).type
     for v in found:
-        t = join_types(base, v) if v is not base or isinstance(base, Literal) else base.type
+        t = base.type if v is base and isinstance(base, Typed) else join_types(base, v)
         if t is None:
             fault("type-join", f"the values of this {name} have different types", generator.element.span)
-        joined = t if joined is None or t.scalar.bits > joined.scalar.bits else joined
-    assert joined is not None
+        joined = t if t.scalar.bits > joined.scalar.bits else joined
     return joined
 
 

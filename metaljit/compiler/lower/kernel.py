@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from metaljit.grammar import tree
 from metaljit.grammar.parser import parse_quoted
 
-from ..dtypes import I32, Vec
-from ..extents import Extent, Lit, op, product, symbols
-from ..program import INDEX_MAX
-from ..source import Diagnostic, MetaljitError, Span, TypeFault
-from ..symbols import Builtin
-from . import ir, statements
+from ...dtypes import I32, Vec
+from ...extents import Extent, Lit, op, product, symbols
+from ...program import INDEX_MAX
+from ...source import Diagnostic, MetaljitError, Span, TypeFault
+from ...symbols import Builtin
+from .. import ir
+from ..bounds import Poly
+from . import statements
 from .body import Body, Options, Unit
-from .bounds import Poly
 from .expressions import free_value
 from .names import canonical
 from .signature import (
@@ -99,7 +100,9 @@ def _option(k: tree.Keyword, value: object) -> object:
             return value
         case "loop_limit", int() if 0 < value < 2**32:
             return value
-    allowed = {"math": "'precise' or 'fast'", "asserts": "True or False", "loop_limit": "1 to 2**32 - 1"}[k.name]
+    allowed = {"math": "'precise' or 'fast'", "asserts": "True or False", "loop_limit": "1 to 2**32 - 1"}[
+        k.name
+    ]
     fault("bad-option", f"{k.name} is {allowed}, not {value!r}", k.span)
 
 
@@ -132,7 +135,9 @@ def _lower(
         with body.reporting():
             _check_bound(unit, signature, domain)
     if unit.diagnostics:
-        raise TypeFault(*sorted(unit.diagnostics, key=lambda d: (d.span.line, d.span.column) if d.span else (0, 0)))
+        raise TypeFault(
+            *sorted(unit.diagnostics, key=lambda d: (d.span.line, d.span.column) if d.span else (0, 0))
+        )
     results = tuple(
         ir.Buffer(name, r.element.scalar, r.element.lanes, True)
         for name, r in zip(result_names(len(spec.results)), spec.results, strict=True)
@@ -174,7 +179,13 @@ def _parameters(body: Body, signature: Signature) -> None:
             array = unit.spec.arrays[p.name]
             buffer = ir.Buffer(p.name, array.element.scalar, array.element.lanes, p.kind != "array")
             shape = tuple(unit.extent(e) for e in array.shape)
-            body.env[p.name] = View(buffer, array.element, shape, p.annotation.span if p.annotation else p.span, (None,) * len(shape))
+            body.env[p.name] = View(
+                buffer,
+                array.element,
+                shape,
+                p.annotation.span if p.annotation else p.span,
+                (None,) * len(shape),
+            )
 
 
 def _array_facts(unit: Unit) -> None:
@@ -227,7 +238,14 @@ def position_names(function: tree.Function, rank: int) -> list[str]:
         match node:
             case tree.Assign((tree.TupleTarget(items),), tree.Call(tree.Name("position"), (), ())):
                 names = [i.name for i in items if isinstance(i, tree.Name)]
-                star = next((i.value.name for i in items if isinstance(i, tree.Star) and isinstance(i.value, tree.Name)), "i")
+                star = next(
+                    (
+                        i.value.name
+                        for i in items
+                        if isinstance(i, tree.Star) and isinstance(i.value, tree.Name)
+                    ),
+                    "i",
+                )
                 at = next((k for k, i in enumerate(items) if isinstance(i, tree.Star)), len(items))
                 extra = rank - len(names)
                 if len(names) == len(set(names)) and extra >= 0:
@@ -246,12 +264,19 @@ def _grid_domain(
     groups = _extents(shapes, grid["grid"]) if "grid" in grid else None
     sizes = _extents(shapes, grid["threadgroup"]) if "threadgroup" in grid else (Lit(256),)
     if groups is None:
-        fault("missing-grid", f"kernel {function.name!r} has a threadgroup but no grid", function.name_span, help="add grid=…")
+        fault(
+            "missing-grid",
+            f"kernel {function.name!r} has a threadgroup but no grid",
+            function.name_span,
+            help="add grid=…",
+        )
     threads = _threadgroup(sizes, grid["threadgroup"].span if "threadgroup" in grid else function.name_span)
     if len(groups) < len(threads):
         groups = (Lit(1),) * (len(threads) - len(groups)) + groups
     threads = (1,) * (len(groups) - len(threads)) + threads
-    values: dict[str, list[Value]] = {n: [] for n in ("group_index", "thread_index", "global_index", "group_size", "grid_size")}
+    values: dict[str, list[Value]] = {
+        n: [] for n in ("group_index", "thread_index", "global_index", "group_size", "grid_size")
+    }
     variables: tuple[list[ir.Var], list[ir.Var]] = ([], [])
     unit.facts.nonneg.append(-_poly_product(unit, groups, threads) + INDEX_MAX)
     for k, (count, size) in enumerate(zip(groups, threads, strict=True)):
@@ -266,7 +291,9 @@ def _grid_domain(
         scaled = ir.Apply("multiply", (ir.Read(group), ir.Const(size, I32)), I32, True)
         values["group_index"].append(Typed(ir.Read(group), g))
         values["thread_index"].append(Typed(ir.Read(thread), t))
-        values["global_index"].append(Typed(ir.Apply("add", (scaled, ir.Read(thread)), I32, True), g * size + t))
+        values["global_index"].append(
+            Typed(ir.Apply("add", (scaled, ir.Read(thread)), I32, True), g * size + t)
+        )
         values["group_size"].append(Literal(size))
         values["grid_size"].append(unit.extent(count))
     unit.grid_values = {n: tuple(v) for n, v in values.items()} | _lanes(body, variables[1], threads)
@@ -286,9 +313,14 @@ def _lanes(body: Body, threads: list[ir.Var], sizes: tuple[int, ...]) -> dict[st
     width = ir.Const(SIMD_WIDTH, I32)
     facts = body.unit.facts
     return {
-        "lane": (Typed(ir.Apply("remainder", (flat, width), I32), facts.symbol("lane", [0], [SIMD_WIDTH - 1])),),
+        "lane": (
+            Typed(ir.Apply("remainder", (flat, width), I32), facts.symbol("lane", [0], [SIMD_WIDTH - 1])),
+        ),
         "simd_index": (
-            Typed(ir.Apply("floor_divide", (flat, width), I32), facts.symbol("simd", [0], [max(total // SIMD_WIDTH - 1, 0)])),
+            Typed(
+                ir.Apply("floor_divide", (flat, width), I32),
+                facts.symbol("simd", [0], [max(total // SIMD_WIDTH - 1, 0)]),
+            ),
         ),
     }
 
@@ -344,5 +376,3 @@ def _all_bound(extents: tuple[Extent, ...], bound: set[str], span: Span) -> None
     for name in sorted(symbols(product(extents)) - bound):
         fault("unbound-dim", f"no argument's shape gives the extent {name!r} a value", span,
               help=f"use it in an argument's shape, or pass it as a scalar `{name}: i32`")  # fmt: skip
-
-

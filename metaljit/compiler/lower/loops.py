@@ -14,13 +14,14 @@ from typing import TypeAlias
 
 from metaljit.grammar import tree
 
-from ..dtypes import BOOL, I32, U32, DType, Type
-from ..source import Span
-from ..symbols import Builtin
-from . import calls, expressions, ir, statements
-from .arithmetic import convert, describe, index_type, truth, typed
+from ...dtypes import BOOL, I32, U32, DType, Type
+from ...source import Span
+from ...symbols import Builtin
+from .. import ir
+from ..bounds import Poly
+from . import calls, expressions, statements
+from .arithmetic import convert, describe, index_type, known, truth, typed
 from .body import Body, Carried, LoopFrame, Site
-from .bounds import Poly
 from .values import (
     Group,
     Literal,
@@ -75,14 +76,25 @@ def _range(body: Body, node: tree.Call) -> Range:
     values, _ = calls.arguments(body, node)
     calls.count(node, values, 1, 3)
     for v in values:
-        if isinstance(v, Typed) and isinstance(v.type, DType) and v.type.is_integer and v.type.bits >= 32 and v.type != I32:
+        if (
+            isinstance(v, Typed)
+            and isinstance(v.type, DType)
+            and v.type.is_integer
+            and v.type.bits >= 32
+            and v.type != I32
+        ):
             if v.poly is None or not body.unit.facts.fits(v.poly, I32):
-                fault("needs-cast", f"loop variables are i32, and this bound is {v.type}", node.span, help="write `i32(…)`")
+                fault(
+                    "needs-cast",
+                    f"loop variables are i32, and this bound is {v.type}",
+                    node.span,
+                    help="write `i32(…)`",
+                )
     bounds = [index_type(body, v, node.span, "the bound of a range") for v in values]
     start: Value = Literal(0) if len(bounds) == 1 else bounds[0]
     stop: Value = bounds[0] if len(bounds) == 1 else bounds[1]
     step = bounds[2] if len(bounds) == 3 else Literal(1)
-    number = expressions.known(step, node.span, "the step of a range")
+    number = known(step, node.span, "the step of a range")
     if number == 0:
         fault("bad-range", "the step of a range cannot be 0", node.span)
     return Range(start, stop, int(number))
@@ -114,11 +126,15 @@ def _items(body: Body, node: tree.Expr) -> list[Value]:
 
 def literal_range(body: Body, r: Range, span: Span) -> list[Value]:
     """A constant range as its numbers."""
-    start = expressions.known(r.start, span, "the start of this range")
-    stop = expressions.known(r.stop, span, "the end of this range")
+    start = known(r.start, span, "the start of this range")
+    stop = known(r.stop, span, "the end of this range")
     numbers = range(start, stop, r.step)
     if len(numbers) > UNROLL_LIMIT:
-        fault("unroll-limit", f"a loop of {len(numbers)} turns cannot be unrolled (at most {UNROLL_LIMIT})", span)
+        fault(
+            "unroll-limit",
+            f"a loop of {len(numbers)} turns cannot be unrolled (at most {UNROLL_LIMIT})",
+            span,
+        )
     return [Literal(n) for n in numbers]
 
 
@@ -177,7 +193,11 @@ def loop_symbol(body: Body, name: str, start: Typed, stop: Typed, step: int) -> 
 def unrolled(body: Body, node: tree.For, items: Sequence[Value]) -> None:
     """One copy of the body for each item. The carried names have variables, as in any loop."""
     if len(items) > UNROLL_LIMIT:
-        fault("unroll-limit", f"a loop of {len(items)} turns cannot be unrolled (at most {UNROLL_LIMIT})", node.span)
+        fault(
+            "unroll-limit",
+            f"a loop of {len(items)} turns cannot be unrolled (at most {UNROLL_LIMIT})",
+            node.span,
+        )
     span = node.span
     targets = statements.assigned([tree.For(node.target, node.iterable, (), span=span)])
     names = [n for n in statements.assigned(node.body) if n not in targets]
@@ -263,7 +283,9 @@ def while_loop(body: Body, node: tree.While) -> None:
     limit = body.unit.options.loop_limit
     turns = body.var("turns", U32)
     body.unit.sites.append(Site(f"a `while` loop ran more than {limit} turns", node.span))
-    body.emit(ir.Loop(before, condition, tuple(made.block), node.span, turns, len(body.unit.sites) - 1, limit))
+    body.emit(
+        ir.Loop(before, condition, tuple(made.block), node.span, turns, len(body.unit.sites) - 1, limit)
+    )
     if isinstance(condition, ir.Const) and condition.value and "break" not in leaving(node.body):
         body.done = True  # only `return` ends it
 
@@ -373,7 +395,9 @@ def _frame(
     for n, value in before.items():
         type = types.get(n)
         if type is None:
-            frame.broken[n] = Unset(f"it is {describe(value)} before this loop and has another type in it", span)
+            frame.broken[n] = Unset(
+                f"it is {describe(value)} before this loop and has another type in it", span
+            )
             continue
         outer = next((f.carried[n] for f in reversed(body.loops) if n in f.carried), None)
         shared = outer is not None and outer.var.number in body.mutable and outer.var.type == type
@@ -389,8 +413,8 @@ def _frame(
 
 
 def _bounded(body: Body, name: str, type: DType, bounds: Sequence[tuple[bool, Poly]]) -> Poly:
-    lows = [int(type.smallest), *(p for is_low, p in bounds if is_low)]
-    highs = [int(type.largest), *(p for is_low, p in bounds if not is_low)]
+    lows: list[Poly | int] = [int(type.smallest), *(p for is_low, p in bounds if is_low)]
+    highs: list[Poly | int] = [int(type.largest), *(p for is_low, p in bounds if not is_low)]
     return body.unit.facts.symbol(name, lows, highs)
 
 
@@ -412,7 +436,11 @@ def _attempt(body: Body, frame: LoopFrame, loop: Turns) -> Lowered:
             body.loops.pop()
         for n, value in fixed.items():
             if not loop.flows and body.env.get(n) != value:
-                fault("array-rebound", f"the loop makes {n!r} another array or type from turn to turn", loop.node.span)
+                fault(
+                    "array-rebound",
+                    f"the loop makes {n!r} another array or type from turn to turn",
+                    loop.node.span,
+                )
     if loop.constants:
         needs = [d for d in unit.diagnostics if d.slug == "not-constant" and d not in earlier]
         if needs:
@@ -432,7 +460,9 @@ def rebind(body: Body, name: str, carried: Carried, value: Value, span: Span) ->
     if converted.expr != ir.Read(carried.var):
         body.set(carried.var, converted.expr, span)
     poly = converted.poly
-    return Typed(ir.Read(carried.var), body.unit.facts.symbol(name, [poly], [poly]) if poly is not None else None)
+    return Typed(
+        ir.Read(carried.var), body.unit.facts.symbol(name, [poly], [poly]) if poly is not None else None
+    )
 
 
 def rebind_group(body: Body, name: str, frame: LoopFrame, value: Value, span: Span) -> Value:
@@ -443,7 +473,9 @@ def rebind_group(body: Body, name: str, frame: LoopFrame, value: Value, span: Sp
     items = [body.pinned(v, span) for v in value.items]
     return Group(
         tuple(
-            rebind(body, f"{name}.{k}", frame.carried[f"{name}.{k}"], v, span) if f"{name}.{k}" in frame.carried else v
+            rebind(body, f"{name}.{k}", frame.carried[f"{name}.{k}"], v, span)
+            if f"{name}.{k}" in frame.carried
+            else v
             for k, v in enumerate(items)
         ),
         value.index,
@@ -493,7 +525,7 @@ def _leave_names(body: Body, frame: LoopFrame, before: dict[str, Value], loop: T
         c.held = Typed(ir.Read(c.var), poly)
         outer = next((f.carried[n] for f in reversed(body.loops) if n in f.carried), None)
         if outer is not None:
-            c.held = rebind(body, n, outer, c.held, span)  # type: ignore[assignment]
+            c.held = rebind(body, n, outer, c.held, span)
     for n in loop.names:
         if n in frame.carried or n in frame.groups or n in frame.broken:
             body.env[n] = frame.content(n)

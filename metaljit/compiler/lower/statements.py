@@ -12,9 +12,10 @@ from typing import assert_never
 
 from metaljit.grammar import tree
 
-from ..dtypes import BOOL, DType, Type, Vec
-from ..source import Span
-from . import arrays, expressions, ir, loops
+from ...dtypes import BOOL, DType, Type, Vec
+from ...source import Span
+from .. import ir
+from . import arrays, expressions, loops
 from .arithmetic import binary, convert, describe, implicit, truth, typed
 from .body import Body, Site, require_value
 from .signature import Names, annotation
@@ -95,7 +96,11 @@ def lower_body(body: Body, function: tree.Function) -> None:
     due = body.plan.fixed or body.returns
     if not body.done and due and not body.unit.diagnostics:
         with body.reporting():
-            fault("missing-return", f"a path through {function.name!r} ends without `return`", function.name_span)
+            fault(
+                "missing-return",
+                f"a path through {function.name!r} ends without `return`",
+                function.name_span,
+            )
 
 
 def lower_block(body: Body, nodes: Sequence[tree.Stmt]) -> None:
@@ -194,9 +199,17 @@ def assign(body: Body, target: tree.Target | tree.Star, value: Value, span: Span
             owner = expressions.lower(body, target.value)
             way_out = ""
             if isinstance(owner, Typed) and isinstance(owner.type, Vec):
-                parts = [f"{target.value.span.text}.{c}" if c != target.name else "…" for c in "xyzw"[: owner.type.lanes]]
+                parts = [
+                    f"{target.value.span.text}.{c}" if c != target.name else "…"
+                    for c in "xyzw"[: owner.type.lanes]
+                ]
                 way_out = f"make a new vector: `{target.value.span.text} = {owner.type}({', '.join(parts)})`"
-            fault("component-assignment", f"{target.span.text!r} cannot be assigned: vectors are values", target.span, help=way_out)
+            fault(
+                "component-assignment",
+                f"{target.span.text!r} cannot be assigned: vectors are values",
+                target.span,
+                help=way_out,
+            )
         case tree.Star():
             fault("bad-target", "a starred target stands only in a tuple", target.span)
 
@@ -289,7 +302,12 @@ def _declare(body: Body, node: tree.Declare) -> None:
     name = node.target.name
     wanted = annotation(node.annotation, body.names)
     if wanted.axes is not None:
-        fault("bad-annotation", f"{name!r} cannot be declared as an array", wanted.span, help="use local_array(…)")
+        fault(
+            "bad-annotation",
+            f"{name!r} cannot be declared as an array",
+            wanted.span,
+            help="use local_array(…)",
+        )
     element = wanted.element
     if not isinstance(element, DType | Vec):
         element = body.unit.spec.variables[element]
@@ -305,7 +323,13 @@ def _augment(body: Body, node: tree.Augment, target: tree.Target, op: str, value
     match target:
         case tree.Name(name):
             if name not in body.env:
-                fault("unknown-name", f"the name {name!r} is not defined", target.span, "not defined", help=f"give it a value first: `{name} = 0`")
+                fault(
+                    "unknown-name",
+                    f"the name {name!r} is not defined",
+                    target.span,
+                    "not defined",
+                    help=f"give it a value first: `{name} = 0`",
+                )
             before = require_value(body.env[name], name, target.span)
             by = expressions.lower(body, value)
             bind(body, name, binary(body, op, before, by, node.span), node.span)
@@ -398,7 +422,11 @@ def _merge_value(
         return Typed(x.expr)
     if isinstance(x, Group) and isinstance(y, Group) and len(x.items) == len(y.items):
         parts = zip(x.items, y.items, strict=True)
-        olds = before.items if isinstance(before, Group) and len(before.items) == len(x.items) else (None,) * len(x.items)
+        olds = (
+            before.items
+            if isinstance(before, Group) and len(before.items) == len(x.items)
+            else (None,) * len(x.items)
+        )
         items = [
             _merge_value(body, f"{name}_{k}", p, q, old, a_block, b_block, span)
             for k, ((p, q), old) in enumerate(zip(parts, olds, strict=True))
@@ -430,7 +458,13 @@ def _return(body: Body, node: tree.Return) -> None:
     if plan.value is not None and plan.fixed:
         span = node.value.span if node.value is not None else node.span
         parts = [
-            implicit(body, v, t.type, span, "the result" if body.is_kernel else f"the result of {body.function.name!r}").expr
+            implicit(
+                body,
+                v,
+                t.type,
+                span,
+                "the result" if body.is_kernel else f"the result of {body.function.name!r}",
+            ).expr
             for v, t in _matched(body, value, plan.value, span)
         ]
         body.emit(ir.Return(tuple(parts), node.span))
@@ -463,8 +497,12 @@ def join_returns(body: Body, function: tree.Function) -> ResultPlan:
     if not body.returns:
         return ResultPlan(Literal(None), False)
     value, span = body.returns[0]
-    alone = len(body.returns) == 1 and not any(isinstance(s, ir.If | ir.For | ir.Loop | ir.Let) for s in body.block)
-    pattern = value if alone and not any(isinstance(v, Typed) for v in leaves(value)) else _as_pattern(value, span)
+    alone = len(body.returns) == 1 and not any(
+        isinstance(s, ir.If | ir.For | ir.Loop | ir.Let) for s in body.block
+    )
+    pattern = (
+        value if alone and not any(isinstance(v, Typed) for v in leaves(value)) else _as_pattern(value, span)
+    )
     for other, place in body.returns[1:]:
         pattern = _join_pattern(pattern, other, function, place)
     has_numbers = any(isinstance(v, Typed) for v in leaves(pattern))
@@ -486,7 +524,9 @@ def _as_pattern(value: Value, span: Span) -> Value:
 def _join_pattern(pattern: Value, value: Value, function: tree.Function, span: Span) -> Value:
     if isinstance(pattern, Group) and isinstance(value, Group) and len(pattern.items) == len(value.items):
         parts = zip(pattern.items, value.items, strict=True)
-        return Group(tuple(_join_pattern(p, v, function, span) for p, v in parts), pattern.index and value.index)
+        return Group(
+            tuple(_join_pattern(p, v, function, span) for p, v in parts), pattern.index and value.index
+        )
     if isinstance(pattern, Typed) and isinstance(value, Typed | Literal):
         type = join_types(pattern, value)
         if type is not None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..dtypes import BOOL, I32, DType
-from ..operations import OPERATIONS
-from ..source import Diagnostic, Span
-from ..symbols import BORDER_MODES
-from . import ir
+from ...dtypes import BOOL, I32, DType
+from ...operations import OPERATIONS
+from ...source import Diagnostic, Span
+from ...symbols import BORDER_MODES
+from .. import ir
+from ..bounds import Poly
 from .arithmetic import apply, convert, describe, implicit, index_type, join_conditions, typed
 from .body import Body, Unit
-from .bounds import Poly
 from .values import Group, Literal, Private, Typed, Value, View, fault
 
 ZERO = ir.Const(0, I32)
@@ -47,14 +47,22 @@ def _axes(view: View | Private, indices: Sequence[Value], span: Span) -> list[Va
 
 def _refuse_negative(value: Value, extent: Value, name: str, span: Span) -> None:
     if isinstance(value, Literal) and isinstance(value.value, int) and value.value < 0:
-        last = f"{extent.expr.name} - {-value.value}" if isinstance(extent, Typed) and isinstance(extent.expr, ir.Uniform) else (
-            str(extent.value + value.value) if isinstance(extent, Literal) and isinstance(extent.value, int) else ""
+        last = (
+            f"{extent.expr.name} - {-value.value}"
+            if isinstance(extent, Typed) and isinstance(extent.expr, ir.Uniform)
+            else (
+                str(extent.value + value.value)
+                if isinstance(extent, Literal) and isinstance(extent.value, int)
+                else ""
+            )
         )
         fault(
             "negative-index",
             f"the index {value.value} of {name!r} is negative, and there is no wrap-around",
             span,
-            help=f"write `{name}[{last}]` for an element counted from the end" if last else "count from the front",
+            help=f"write `{name}[{last}]` for an element counted from the end"
+            if last
+            else "count from the front",
         )
 
 
@@ -80,10 +88,18 @@ def read(body: Body, view: View, indices: Sequence[Value], span: Span) -> Value:
             folded = "wrap" if mode == "antiperiodic" else mode
             if mode == "antiperiodic":
                 factor = Typed(ir.Fold("sign", index.expr, extent.expr, always, I32))
-                sign = factor if sign is None else Typed(ir.Apply("multiply", (sign.expr, factor.expr), I32, True))
+                sign = (
+                    factor
+                    if sign is None
+                    else Typed(ir.Apply("multiply", (sign.expr, factor.expr), I32, True))
+                )
             axes.append(Typed(ir.Fold(folded, index.expr, extent.expr, always, I32)))
             if extent.poly is None or not body.unit.facts.proves(extent.poly - 1):
-                inside.append(Typed(ir.InRange(ZERO, extent.expr, not _margin(body.unit, Typed(ZERO, Poly.of(0)), extent))))
+                inside.append(
+                    Typed(
+                        ir.InRange(ZERO, extent.expr, not _margin(body.unit, Typed(ZERO, Poly.of(0)), extent))
+                    )
+                )
     value = Typed(ir.Load(view.buffer, _offset(view.shape, axes, span), view.element))
     if sign is not None:
         value = _signed(body, value, sign, span)
@@ -264,7 +280,11 @@ def table(body: Body, items: Sequence[Value], index: Value, span: Span) -> Value
     bound = typed(Literal(len(items)), span, I32)
     values = tuple(element_value(n, element) for n in numbers)
     load = ir.Table(values, element, at.expr)
-    poly = body.unit.facts.symbol("table", [int(min(numbers))], [int(max(numbers))]) if element.is_integer else None
+    poly = (
+        body.unit.facts.symbol("table", [int(min(numbers))], [int(max(numbers))])
+        if element.is_integer
+        else None
+    )
     if _proved(body, at, bound):
         return Typed(load, poly)
     zero = ir.Const(element_value(0, element), element)

@@ -14,12 +14,12 @@ from typing import Any
 
 from metaljit.grammar import tree
 
-from ..dtypes import I32, DType, Type, Vec
-from ..extents import Extent, Lit, Op, Sym, show
-from ..program import INDEX_MAX
-from ..source import Diagnostic, Span
-from . import ir
-from .bounds import Facts, Poly
+from ...dtypes import I32, DType, Type, Vec
+from ...extents import Extent, Lit, Op, Sym, show
+from ...program import INDEX_MAX, Uniform
+from ...source import Diagnostic, Span
+from .. import ir
+from ..bounds import Facts, Poly
 from .signature import Names, Specialisation
 from .values import POISON, Fault, Group, Literal, Poisoned, Typed, Unset, Value, fault
 
@@ -33,17 +33,6 @@ class Options:
     math: str = "precise"
     asserts: bool = True
     loop_limit: int = DEFAULT_LOOP_LIMIT
-
-
-@dataclass(frozen=True)
-class UniformField:
-    """Where a uniform's value comes from: an extent, or lane `lane` of a scalar parameter."""
-
-    name: str
-    dtype: DType
-    value: Extent | None
-    scalar: str = ""
-    lane: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,7 +50,7 @@ class Unit:
     spec: Specialisation
     options: Options
     facts: Facts = field(default_factory=Facts)
-    uniforms: dict[str, UniformField] = field(default_factory=dict)
+    uniforms: dict[str, Uniform] = field(default_factory=dict)
     extent_polys: dict[str, Poly] = field(default_factory=dict)
     functions: dict[Any, tuple[ir.Function, Value]] = field(default_factory=dict)
     margins: list[ir.Margin] = field(default_factory=list)
@@ -104,8 +93,10 @@ class Unit:
 
     # ---- uniforms and extents ----
 
-    def uniform(self, name: str, dtype: DType, value: Extent | None, scalar: str = "", lane: int = 0) -> ir.Uniform:
-        self.uniforms.setdefault(name, UniformField(name, dtype, value, scalar, lane))
+    def uniform(
+        self, name: str, dtype: DType, value: Extent | None, scalar: str = "", lane: int = 0
+    ) -> ir.Uniform:
+        self.uniforms.setdefault(name, Uniform(name, dtype, value, scalar, lane))
         return ir.Uniform(name, dtype)
 
     def extent(self, extent: Extent) -> Value:
@@ -122,9 +113,9 @@ class Unit:
             case Lit(value):
                 return Poly.of(int(value))
             case Sym(name) if name in self.spec.scalars:
-                value = self.scalar(name)
-                assert isinstance(value, Typed) and value.poly is not None
-                return value.poly
+                scalar = self.scalar(name)
+                assert isinstance(scalar, Typed) and scalar.poly is not None
+                return scalar.poly
             case Op("+", (a, b)):
                 return self.extent_poly(a) + self.extent_poly(b)
             case Op("-", (a, b)):
@@ -156,7 +147,7 @@ class Unit:
 
     def quotient(self, name: str, dividend: Poly, divisor: int) -> Poly:
         """floor(dividend / divisor) for a positive number `divisor`."""
-        from .bounds import Bound
+        from ..bounds import Bound
 
         poly = self.facts.symbol(name)
         bounds = self.facts.bounds[self.facts.number(poly)]
@@ -169,9 +160,7 @@ class Unit:
         """A scalar or vector parameter."""
         type = self.spec.scalars[name]
         if isinstance(type, Vec):
-            parts = tuple(
-                self.uniform(f"{name}.{k}", type.scalar, None, name, k) for k in range(type.lanes)
-            )
+            parts = tuple(self.uniform(f"{name}.{k}", type.scalar, None, name, k) for k in range(type.lanes))
             return Typed(ir.Vector(parts, type))
         expr = self.uniform(name, type, None, name)
         if not type.is_integer:
@@ -346,7 +335,9 @@ def require_value(value: Value, name: str, span: Span) -> Value:
     """The value of a name that is used, or the fault that it has none here."""
     match value:
         case Unset(why, place):
-            fault("maybe-undefined", f"{name!r} has no value here: {why}", span, second=(place, "assigned here"))
+            fault(
+                "maybe-undefined", f"{name!r} has no value here: {why}", span, second=(place, "assigned here")
+            )
         case _ if value is POISON:
             raise Poisoned
         case _:

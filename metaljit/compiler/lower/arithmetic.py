@@ -9,13 +9,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtypes import BOOL, F16, BF16, F32, I32, DType, Type, Vec, with_lanes
-from ..operation_rules import Operation, Refusal, Typing, check
-from ..operations import OPERATIONS
-from ..source import Diagnostic, Span
-from . import ir
+from ...dtypes import BF16, BOOL, F16, F32, I32, DType, Type, Vec, with_lanes
+from ...operation_rules import Operation, Refusal, Typing, check
+from ...operations import OPERATIONS
+from ...source import Diagnostic, Span
+from .. import ir
+from ..bounds import Bound, Poly
 from .body import Body
-from .bounds import Bound, Poly
 from .values import (
     Group,
     Literal,
@@ -157,12 +157,17 @@ def binary(body: Body, symbol: str, a: Value, b: Value, span: Span) -> Value:
     if isinstance(a, Literal) and isinstance(b, Literal):
         return _fold(symbol, a.value, b.value, span)
     if symbol not in BINARY:
-        fault("no-operator", f"the language has no operator {symbol!r}", span, help="write the sum: `sum(a[i, k] * b[k, j] for k in range(K))`" if symbol == "@" else "")
+        fault(
+            "no-operator",
+            f"the language has no operator {symbol!r}",
+            span,
+            help="write the sum: `sum(a[i, k] * b[k, j] for k in range(K))`" if symbol == "@" else "",
+        )
     return apply(body, OPERATIONS[BINARY[symbol]], (a, b), span)
 
 
 def _fold(symbol: str, a: Any, b: Any, span: Span) -> Value:
-    from ..extents import MEANING
+    from ...extents import MEANING
 
     if isinstance(a, str) or isinstance(b, str):
         if symbol in ("==", "!="):
@@ -187,7 +192,9 @@ def _elementwise(body: Body, symbol: str, a: Value, b: Value, span: Span) -> Val
     """`index op index|tuple|int`; comparison `==` of tuples; `+` of plain tuples is an error."""
     groups = [v for v in (a, b) if isinstance(v, Group)]
     if symbol in ("==", "!=") and len(groups) == 2 and len(groups[0].items) == len(groups[1].items):
-        parts = [binary(body, "==", x, y, span) for x, y in zip(groups[0].items, groups[1].items, strict=True)]
+        parts = [
+            binary(body, "==", x, y, span) for x, y in zip(groups[0].items, groups[1].items, strict=True)
+        ]
         every = logical(body, "and", parts, span) if parts else Literal(True)
         return every if symbol == "==" else unary(body, "not", every, span)
     if not any(g.index for g in groups):
@@ -248,7 +255,11 @@ def apply(body: Body, op: Operation, args: Sequence[Value], span: Span, spans: S
         rest = [v.type.scalar for v in args[1:] if isinstance(v, Typed)]
         beside = rest[0] if rest else None
     values = [
-        v if isinstance(v, Typed) else literal_beside(v.value, beside, s) if isinstance(v, Literal) and beside else typed(v, s)
+        v
+        if isinstance(v, Typed)
+        else literal_beside(v.value, beside, s)
+        if isinstance(v, Literal) and beside
+        else typed(v, s)
         for v, s in zip(args, spans, strict=True)
     ]
     typing = _typing(op, values, span)
@@ -265,14 +276,17 @@ def apply(body: Body, op: Operation, args: Sequence[Value], span: Span, spans: S
     return Typed(ir.Apply(op.name, tuple(o.expr for o in operands), result, exact), poly, holds, fails)
 
 
-def _on_lanes(body: Body, op: Operation, operands: Sequence[Typed], typing: Typing, n: int, span: Span) -> Typed:
+def _on_lanes(
+    body: Body, op: Operation, operands: Sequence[Typed], typing: Typing, n: int, span: Span
+) -> Typed:
     """On whole vectors where Metal has the operation for them, else lane by lane."""
     result = with_lanes(typing.result, n)
     if op.on_vectors(typing.dtype) and typing.result.scalar not in (F16, BF16):
         return Typed(ir.Apply(op.name, tuple(o.expr for o in operands), result))
     kept = [o if isinstance(o.expr, ir.Read) else body.let("v", o, span) for o in operands]
     lanes = [
-        ir.Apply(op.name, tuple(ir.Lane(o.expr, k, o.type.scalar) for o in kept), typing.result) for k in range(n)
+        ir.Apply(op.name, tuple(ir.Lane(o.expr, k, o.type.scalar) for o in kept), typing.result)
+        for k in range(n)
     ]
     return Typed(ir.Vector(tuple(lanes), result))
 
@@ -327,8 +341,8 @@ def _poly(body: Body, name: str, operands: Sequence[Typed], result: DType) -> tu
             high = [b.limit for q in p for b in _uppers(body, q) if all(facts.proves(b.limit - r) for r in p)]
             return facts.symbol("max", p, high), False
         case "clip":
-            low = [p[1]] if facts.proves(p[2] - p[1]) else []
-            return facts.symbol("clip", low, [p[2]]), False
+            least = [p[1]] if facts.proves(p[2] - p[1]) else []
+            return facts.symbol("clip", least, [p[2]]), False
         case "bitwise_and":
             return _poly_of_bits(body, name, operands, result), False
     return None, False
@@ -400,7 +414,12 @@ def truth(body: Body, value: Value, span: Span) -> Literal | Typed:
         case Literal(v):
             return Literal(bool(v))
         case Typed() if isinstance(value.type, Vec):
-            fault("vector-truth", f"a vector ({value.type}) has no single truth", span, help="write `any(v)` or `all(v)`")
+            fault(
+                "vector-truth",
+                f"a vector ({value.type}) has no single truth",
+                span,
+                help="write `any(v)` or `all(v)`",
+            )
         case Typed() if value.type == BOOL:
             return value
         case Typed():
@@ -501,9 +520,19 @@ def _convert_vector(body: Body, value: Value, type: Vec, span: Span) -> Typed:
 def implicit(body: Body, value: Value, type: Type, span: Span, where: str) -> Typed:
     """The conversion that needs no cast: bool → any, integer → wider or float, float → any float."""
     if isinstance(value, Literal):
-        if isinstance(value.value, bool) or not isinstance(type, DType) or type.is_float or not isinstance(value.value, float):
+        if (
+            isinstance(value.value, bool)
+            or not isinstance(type, DType)
+            or type.is_float
+            or not isinstance(value.value, float)
+        ):
             return convert(body, value, type, span)
-        fault("needs-cast", f"{where} is {type} and {value.value!r} is a float", span, help=f"write `{type}({value.value!r})`")
+        fault(
+            "needs-cast",
+            f"{where} is {type} and {value.value!r} is a float",
+            span,
+            help=f"write `{type}({value.value!r})`",
+        )
     source = typed(value, span)
     if source.type == type:
         return source
@@ -520,7 +549,9 @@ def implicit(body: Body, value: Value, type: Type, span: Span, where: str) -> Ty
             f"{where} is {type} and the value is {source.type}",
             span,
             str(source.type),
-            help=f"write the cast: `{type}({span.text})`" if len(span.text) < 30 else f"cast it with `{type}(…)`",
+            help=f"write the cast: `{type}({span.text})`"
+            if len(span.text) < 30
+            else f"cast it with `{type}(…)`",
         )
     return convert(body, source, type, span)
 
@@ -547,5 +578,7 @@ def index_type(body: Body, value: Value, span: Span, what: str) -> Typed | Liter
         case Poison():
             raise Poisoned
         case _:
-            way = f"write `i32({span.text})`" if isinstance(value, Typed) and value.type.scalar.is_float else ""
+            way = (
+                f"write `i32({span.text})`" if isinstance(value, Typed) and value.type.scalar.is_float else ""
+            )
             fault("index-type", f"{what} must be an integer, found {describe(value)}", span, help=way)

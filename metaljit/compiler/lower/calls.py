@@ -11,13 +11,14 @@ from typing import Any
 
 from metaljit.grammar import tree
 
-from ..dtypes import BOOL, DType, Type, Vec
-from ..extents import symbols
-from ..operation_rules import Operation
-from ..source import Diagnostic, Span
-from ..symbols import Builtin, DTypeVariable, FunctionText
-from . import builtins, expressions, ir, reductions, statements
-from .arithmetic import apply, convert, describe, implicit, logical, typed
+from ...dtypes import BOOL, DType, Type, Vec
+from ...extents import symbols
+from ...operation_rules import Operation
+from ...source import Diagnostic, Span
+from ...symbols import Builtin, DTypeVariable, FunctionText
+from .. import ir
+from . import builtins, expressions, reductions, statements
+from .arithmetic import apply, convert, describe, implicit, logical, truth, typed
 from .body import Body, Unit
 from .signature import Annotation, Names, annotation
 from .values import (
@@ -58,7 +59,9 @@ def _callee(body: Body, node: tree.Call) -> Any:
     return value.of
 
 
-def arguments(body: Body, node: tree.Call, *, keywords: Sequence[str] = ()) -> tuple[list[Value], dict[str, Value]]:
+def arguments(
+    body: Body, node: tree.Call, *, keywords: Sequence[str] = ()
+) -> tuple[list[Value], dict[str, Value]]:
     """Positional and keyword values in the order of the text."""
     for k in node.keywords:
         if k.name not in keywords:
@@ -74,7 +77,11 @@ def count(node: tree.Call, values: Sequence[Value], least: int, most: int | None
     if not least <= len(values) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
         s = "s" if wanted != "1" else ""
-        fault("argument-count", f"{node.func.span.text} takes {wanted} argument{s} and was given {len(values)}", node.span)
+        fault(
+            "argument-count",
+            f"{node.func.span.text} takes {wanted} argument{s} and was given {len(values)}",
+            node.span,
+        )
 
 
 # ---- casts and operations ----
@@ -103,13 +110,18 @@ def cast_scalar(body: Body, value: Value, type: DType, span: Span) -> Value:
         return Typed(*_cast_literal(value.value, type))
     source = typed(value, span)
     if isinstance(source.type, Vec):
-        fault("vector-lanes", f"{source.type} is no {type}", span, help=f"write `{type}x{source.type.lanes}(…)` or take one lane")
+        fault(
+            "vector-lanes",
+            f"{source.type} is no {type}",
+            span,
+            help=f"write `{type}x{source.type.lanes}(…)` or take one lane",
+        )
     return convert(body, source, type, span)
 
 
 def _cast_literal(value: int | float, type: DType) -> tuple[ir.Const, Any]:
     """A cast wraps integers and saturates floats, at compile time as at run time."""
-    from .bounds import Poly
+    from ..bounds import Poly
 
     if type == BOOL:
         return ir.Const(bool(value), type), None
@@ -145,8 +157,13 @@ def operation(body: Body, node: tree.Call, op: Operation) -> Value:
     if len(node.args) == 1 and isinstance(node.args[0], tree.Generator):
         return reductions.reduce(body, node, op.name)
     values, _ = arguments(body, node)
-    if op.name == "where" and len(values) == 3 and isinstance(values[0], Typed) and values[0].type.scalar != BOOL:
-        values[0] = expressions.truth(body, values[0], node.span)
+    if (
+        op.name == "where"
+        and len(values) == 3
+        and isinstance(values[0], Typed)
+        and values[0].type.scalar != BOOL
+    ):
+        values[0] = truth(body, values[0], node.span)
     spans = [a.span for a in node.args] if len(node.args) == len(values) else [node.span] * len(values)
     for v, s in zip(values, spans, strict=True):
         if not isinstance(v, Literal | Typed):
@@ -158,7 +175,7 @@ def operation(body: Body, node: tree.Call, op: Operation) -> Value:
 
 def logical_of(body: Body, word: str, parts: Sequence[Value], span: Span) -> Value:
     """`and`/`or` of values, lane by lane for bool vectors."""
-    from ..operations import OPERATIONS
+    from ...operations import OPERATIONS
 
     if any(isinstance(p, Typed) and isinstance(p.type, Vec) for p in parts):
         total = parts[0]
@@ -194,10 +211,15 @@ def function(body: Body, node: tree.Call, text: FunctionText) -> Value:
     """A call of a device function, specialised for these arguments."""
     if text.is_kernel:
         fault("kernel-in-kernel", f"{text.name!r} is a kernel and cannot be called in one", node.span,
-              help=f"make it a device function (`@mj.function`), or compose kernels in a function under `@mj.jit`")  # fmt: skip
+              help="make it a device function (`@mj.function`), or compose kernels in a function under `@mj.jit`")  # fmt: skip
     unit = body.unit
     if text.key in unit.calls:
-        fault("recursion", f"{text.name!r} calls itself, and Metal has no recursion", node.span, help="write a loop")
+        fault(
+            "recursion",
+            f"{text.name!r} calls itself, and Metal has no recursion",
+            node.span,
+            help="write a loop",
+        )
     declaration: tree.Function = text.tree()
     given = _bind(body, node, declaration, text)
     parameters = _parameters(body, declaration, given, text, node)
@@ -212,7 +234,9 @@ def function(body: Body, node: tree.Call, text: FunctionText) -> Value:
     return _emit_call(body, made, template, parameters, node.span)
 
 
-def _bind(body: Body, node: tree.Call, declaration: tree.Function, text: FunctionText) -> dict[str, tuple[Value, Span]]:
+def _bind(
+    body: Body, node: tree.Call, declaration: tree.Function, text: FunctionText
+) -> dict[str, tuple[Value, Span]]:
     """Arguments by name, by Python's rules."""
     names = [p.name for p in declaration.parameters]
     positional = expressions.spread(body, node.args)
@@ -220,11 +244,18 @@ def _bind(body: Body, node: tree.Call, declaration: tree.Function, text: Functio
     if len(positional) > len(names):
         fault("argument-count", f"{text.name} takes {len(names)} arguments and was given {len(positional)}", node.span,
               second=(declaration.name_span, "declared here"))  # fmt: skip
-    spans = [a.span for a in node.args] if len(node.args) == len(positional) else [node.span] * len(positional)
+    spans = (
+        [a.span for a in node.args] if len(node.args) == len(positional) else [node.span] * len(positional)
+    )
     given = {n: (v, s) for n, v, s in zip(names, positional, spans, strict=False)}
     for k, value in zip(node.keywords, named, strict=True):
         if k.name not in names:
-            fault("unknown-keyword", f"{text.name} has no parameter {k.name!r}", k.span, second=(declaration.name_span, "declared here"))
+            fault(
+                "unknown-keyword",
+                f"{text.name} has no parameter {k.name!r}",
+                k.span,
+                second=(declaration.name_span, "declared here"),
+            )
         if k.name in given:
             fault("argument-count", f"{text.name} was given {k.name!r} twice", k.span)
         given[k.name] = (value, k.value.span)
@@ -233,15 +264,27 @@ def _bind(body: Body, node: tree.Call, declaration: tree.Function, text: Functio
         if p.name in given:
             continue
         if p.default is None:
-            fault("argument-count", f"{text.name} needs the argument {p.name!r}", node.span, second=(p.name_span, "declared here"))
+            fault(
+                "argument-count",
+                f"{text.name} needs the argument {p.name!r}",
+                node.span,
+                second=(p.name_span, "declared here"),
+            )
         from .signature import constant
 
-        given[p.name] = (expressions.free_value(body, constant(p.default, inner), p.name, p.span), p.default.span)
+        given[p.name] = (
+            expressions.free_value(body, constant(p.default, inner), p.name, p.span),
+            p.default.span,
+        )
     return {n: given[n] for n in names}
 
 
 def _parameters(
-    body: Body, declaration: tree.Function, given: dict[str, tuple[Value, Span]], text: FunctionText, node: tree.Call
+    body: Body,
+    declaration: tree.Function,
+    given: dict[str, tuple[Value, Span]],
+    text: FunctionText,
+    node: tree.Call,
 ) -> Parameters:
     variables: list[ir.Var] = []
     passed: list[ir.Expr] = []
@@ -316,7 +359,11 @@ def _annotated(body: Body, value: Value, p: tree.Parameter, inner: Names, span: 
     _check_dims(wanted, inner)
     if wanted.axes is None:
         type = _element_for(body, wanted, value, p, span)
-        return implicit(body, value, type, span, f"the parameter {p.name!r}") if isinstance(value, Literal | Typed) else _not_number(value, p, span)
+        return (
+            implicit(body, value, type, span, f"the parameter {p.name!r}")
+            if isinstance(value, Literal | Typed)
+            else _not_number(value, p, span)
+        )
     if not isinstance(value, View | Private):
         fault("not-an-array", f"the parameter {p.name!r} takes an array, found {describe(value)}", span)
     element = value.element if isinstance(value, View) else value.local.type
@@ -327,7 +374,7 @@ def _annotated(body: Body, value: Value, p: tree.Parameter, inner: Names, span: 
     if not fits:
         fault("wrong-dtype", f"the parameter {p.name!r} takes {wanted.span.text}, found an array of {element}", span,
               second=(p.name_span, "declared here"))  # fmt: skip
-    packs = any(not isinstance(a, tree.Expr) for a in wanted.axes)  # type: ignore[arg-type]
+    packs = any(not isinstance(a, tree.Expr) for a in wanted.axes)
     if not packs and len(wanted.axes) != len(value.shape):
         fault("wrong-rank", f"the parameter {p.name!r} takes {len(wanted.axes)} dimensions, found {describe(value)}", span,
               second=(p.name_span, "declared here"))  # fmt: skip
@@ -350,10 +397,19 @@ def _check_dims(wanted: Annotation, inner: Names) -> None:
 
 def _with_dims_help(e: Fault, node: tree.Expr) -> Fault:
     text = node.span.text
-    return Fault(
-        Diagnostic("unknown-dim", f"the extent {text!r} is not declared", node.span, "not declared",
-                   help=f'declare it above: `{text} = dims("{text}")`')  # fmt: skip
-    ) if e.diagnostic.slug == "unknown-name" else e
+    return (
+        Fault(
+            Diagnostic(
+                "unknown-dim",
+                f"the extent {text!r} is not declared",
+                node.span,
+                "not declared",
+                help=f'declare it above: `{text} = dims("{text}")`',
+            )  # fmt: skip
+        )
+        if e.diagnostic.slug == "unknown-name"
+        else e
+    )
 
 
 def _element_for(body: Body, wanted: Annotation, value: Value, p: tree.Parameter, span: Span) -> Type:
@@ -466,5 +522,3 @@ def _reads(expr: ir.Expr) -> bool:
     if isinstance(expr, ir.LocalLoad) or (isinstance(expr, ir.Load) and expr.buffer.writable):
         return True
     return any(_reads(e) for e in ir.children(expr))
-
-

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeAlias
 
-from ..dtypes import BOOL, F32, I32, I64, U32, U64, DType, Type
-from ..source import Diagnostic, Span
-from . import ir
-from .bounds import Poly
+from ...dtypes import BOOL, F32, I32, I64, U32, U64, DType, Type
+from ...source import Diagnostic, Span
+from .. import ir
+from ..bounds import Poly
 
 
 class Fault(Exception):

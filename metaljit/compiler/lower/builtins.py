@@ -12,13 +12,14 @@ from dataclasses import replace
 
 from metaljit.grammar import tree
 
-from ..conversions import check_bitcast, check_saturate
-from ..dtypes import BF16, BOOL, F16, F32, I32, U32, DType, Vec
-from ..operation_rules import Refusal
-from ..operations import OPERATIONS
-from ..source import Span
-from ..symbols import Builtin
-from . import arrays, calls, expressions, ir, reductions
+from ...conversions import check_bitcast, check_saturate
+from ...dtypes import BF16, BOOL, F16, F32, I32, U32, DType, Vec
+from ...operation_rules import Refusal
+from ...operations import OPERATIONS
+from ...source import Span
+from ...symbols import Builtin
+from .. import ir
+from . import arrays, calls, expressions, reductions
 from .arithmetic import apply, binary, describe, implicit, index_type, known, truth, typed
 from .body import Body
 from .signature import Shapes
@@ -34,7 +35,11 @@ def call(body: Body, node: tree.Call, name: str) -> Value:
     if row is not None:
         return row(body, node)
     if name in COOPERATIVE:
-        fault("not-yet", f"{name} belongs to cooperative kernels, which this version does not compile", node.span)
+        fault(
+            "not-yet",
+            f"{name} belongs to cooperative kernels, which this version does not compile",
+            node.span,
+        )
     fault("not-callable", f"{name!r} cannot be called in a body", node.func.span)
 
 
@@ -111,7 +116,11 @@ def _offsets(body: Body, node: tree.Call) -> Value:
     if not isinstance(rank, int) or not isinstance(radius, int) or rank < 0 or radius < 0:
         fault("bad-constant", "offsets takes a rank and a radius, both integers", node.span)
     if (2 * radius + 1) ** rank > 4096:
-        fault("unroll-limit", f"offsets({rank}, {radius}) are {(2 * radius + 1) ** rank} offsets (at most 4096)", node.span)
+        fault(
+            "unroll-limit",
+            f"offsets({rank}, {radius}) are {(2 * radius + 1) ** rank} offsets (at most 4096)",
+            node.span,
+        )
     steps = range(-radius, radius + 1)
     return Group(tuple(Group(tuple(Literal(o) for o in p)) for p in itertools.product(steps, repeat=rank)))
 
@@ -120,7 +129,12 @@ def _thread(name: str) -> Call:
     def row(body: Body, node: tree.Call) -> Value:
         _values(body, node, 0)
         if body.unit.kind != "grid":
-            fault("grid-only", f"{name}() belongs to grid kernels", node.span, help="use `position()` in a map kernel")
+            fault(
+                "grid-only",
+                f"{name}() belongs to grid kernels",
+                node.span,
+                help="use `position()` in a map kernel",
+            )
         found = body.unit.grid_values[name]
         return found[0] if len(found) == 1 else Group(tuple(found), index=True)
 
@@ -174,11 +188,9 @@ def _local_array(body: Body, node: tree.Call) -> Value:
     initial: list[Value] | None = None
     if "values" in named:
         initial = list(expressions.as_group(body, named["values"], node.span).items)
-    if extents and isinstance(extents[-1], Group):
-        if initial is None and all(isinstance(i, Literal | Typed) for i in extents[-1].items) and len(extents) > 1:
-            initial, extents = list(extents[-1].items), extents[:-1]
-        elif initial is None:
-            initial, extents = list(extents[-1].items), []
+    last = extents[-1] if extents else None
+    if isinstance(last, Group) and initial is None:
+        initial, extents = list(last.items), extents[:-1]
     shape = tuple(_extent(v, node.span) for v in extents)
     if not shape and initial is not None:
         shape = (len(initial),)
@@ -186,7 +198,11 @@ def _local_array(body: Body, node: tree.Call) -> Value:
     for n in shape:
         size *= n
     if size * type.lanes * type.scalar.nbytes > LOCAL_BYTES:
-        fault("local-too-large", f"this local array takes {size * type.lanes * type.scalar.nbytes} bytes (at most {LOCAL_BYTES})", node.span)
+        fault(
+            "local-too-large",
+            f"this local array takes {size * type.lanes * type.scalar.nbytes} bytes (at most {LOCAL_BYTES})",
+            node.span,
+        )
     if initial is not None and len(initial) != size:
         fault("local-values", f"{size} elements were given {len(initial)} values", node.span)
     given = initial if initial is not None else [Literal(0)] * size
@@ -202,7 +218,12 @@ def element_type(value: Value, span: Span) -> DType | Vec:
         return BOOL
     if isinstance(of, DType | Vec):
         return of
-    fault("bad-annotation", f"an element type was expected, found {describe(value)}", span, help="write for example f32")
+    fault(
+        "bad-annotation",
+        f"an element type was expected, found {describe(value)}",
+        span,
+        help="write for example f32",
+    )
 
 
 def _extent(value: Value, span: Span) -> int:
@@ -218,14 +239,23 @@ def _atomic(op: str) -> Call:
         values = _values(body, node, 2 + extra)
         view = values[0]
         if not isinstance(view, View):
-            fault("not-an-array", f"an atomic changes an Out or InOut array, found {describe(view)}", node.span)
+            fault(
+                "not-an-array", f"an atomic changes an Out or InOut array, found {describe(view)}", node.span
+            )
         element = view.element
         allowed = (I32, U32, F32) if op in ("add", "exchange", "min", "max") else (I32, U32)
         if element not in allowed:
             names = ", ".join(str(a) for a in allowed)
-            fault("atomic-type", f"atomic_{op} works on {names}, and {view.buffer.name!r} holds {element}", node.span)
+            fault(
+                "atomic-type",
+                f"atomic_{op} works on {names}, and {view.buffer.name!r} holds {element}",
+                node.span,
+            )
         offset, guard = arrays.place(body, view, [values[1]], node.args[1].span)
-        new = tuple(implicit(body, v, element, node.span, f"an element of {view.buffer.name!r}").expr for v in values[2:])
+        new = tuple(
+            implicit(body, v, element, node.span, f"an element of {view.buffer.name!r}").expr
+            for v in values[2:]
+        )
         var = body.var("old", element)
         body.emit(ir.Atomic(op, var, view.buffer, offset, new, guard, node.span))
         return Typed(ir.Read(var))
@@ -285,7 +315,12 @@ def _python_cast(type: DType) -> Call:
 def _named_operation(name: str) -> Call:
     def row(body: Body, node: tree.Call) -> Value:
         values, _ = calls.arguments(body, node)
-        if name == "absolute" and len(values) == 1 and isinstance(values[0], Literal) and isinstance(values[0].value, int | float):
+        if (
+            name == "absolute"
+            and len(values) == 1
+            and isinstance(values[0], Literal)
+            and isinstance(values[0].value, int | float)
+        ):
             return Literal(abs(values[0].value))
         calls.count(node, values, OPERATIONS[name].arity)
         if name == "power":
@@ -322,12 +357,18 @@ def _reduction(name: str) -> Call:
                 lanes = [Typed(ir.Lane(value.expr, k, value.type.scalar)) for k in range(value.type.lanes)]
                 return reductions.reduce_items(body, name, lanes, node.span)
             if isinstance(value, Group | Meta):
-                return reductions.reduce_items(body, name, expressions.as_group(body, value, node.span).items, node.span)
+                return reductions.reduce_items(
+                    body, name, expressions.as_group(body, value, node.span).items, node.span
+                )
             fault("not-reducible", f"{name} reduces a generator or a tuple, found {describe(value)}", node.span,
                   help=f"write `{name}(… for … in range(…))`")  # fmt: skip
         if name in ("min", "max") and len(values) > 1:
             return reductions.reduce_items(body, name, values, node.span)
-        fault("argument-count", f"{name} takes a generator" + (" or several values" if name in ("min", "max") else ""), node.span)
+        fault(
+            "argument-count",
+            f"{name} takes a generator" + (" or several values" if name in ("min", "max") else ""),
+            node.span,
+        )
 
     return row
 
@@ -363,7 +404,8 @@ def _dot_of(body: Body, a: Typed, b: Typed, span: Span) -> Value:
 
 
 def _dot(body: Body, node: tree.Call) -> Value:
-    return _dot_of(body, *_vectors(body, node, 2), node.span)
+    a, b = _vectors(body, node, 2)
+    return _dot_of(body, a, b, node.span)
 
 
 def _length(body: Body, node: tree.Call) -> Value:
@@ -413,11 +455,12 @@ def _require(body: Body, node: tree.Call) -> Value:
         fault("require-in-function", "require stands in a kernel, not in a function", node.span)
     if not 1 <= len(node.args) <= 2 or any(isinstance(a, tree.Star) for a in node.args):
         fault("argument-count", "require takes a condition and a message", node.span)
-    condition, *rest = node.args
-    assert not isinstance(condition, tree.Star)
+    condition, *rest = [a for a in node.args if not isinstance(a, tree.Star)]
     spec = body.unit.spec
     shapes = Shapes(body.names, spec.constants, spec.packs, set(spec.scalars))
-    message = expressions.constant_of(body, rest[0], "the message of require") if rest else condition.span.text  # type: ignore[arg-type]
+    message = condition.span.text
+    if rest:
+        message = expressions.constant_of(body, rest[0], "the message of require")
     body.unit.requirements.append((shapes.extent(condition), str(message), node.span))
     return Literal(None)
 
@@ -436,7 +479,6 @@ def _uniform(body: Body, node: tree.Call) -> Value:
     return value
 
 
-
 TABLE: dict[str, Call] = {
     "position": _position,
     "index": _index,
@@ -444,7 +486,18 @@ TABLE: dict[str, Call] = {
     "insert": _changed_index(_insert, 1, 3),
     "drop": _changed_index(_drop, 0, 2),
     "offsets": _offsets,
-    **{n: _thread(n) for n in ("thread_index", "group_index", "global_index", "group_size", "grid_size", "lane", "simd_index")},
+    **{
+        n: _thread(n)
+        for n in (
+            "thread_index",
+            "group_index",
+            "global_index",
+            "group_size",
+            "grid_size",
+            "lane",
+            "simd_index",
+        )
+    },
     "border": _border,
     "unchecked": _unchecked,
     "uniform": _uniform,

@@ -15,10 +15,10 @@ import numpy as np
 
 from metaljit.grammar import tree
 
-from ..dtypes import BOOL, F32, I32, DType, Vec
-from ..extents import Extent, Lit, Sym, op
-from ..source import Span
-from ..symbols import MISSING, Builtin, Dim, DTypeVariable, Pack
+from ...dtypes import BOOL, F32, I32, DType, Vec
+from ...extents import Extent, Lit, Sym, op
+from ...source import Span
+from ...symbols import MISSING, Builtin, Dim, DTypeVariable, Pack
 from .names import Foreign, canonical, member
 from .values import fault
 
@@ -111,8 +111,8 @@ class Names:
 
 
 def unknown_name(name: str, span: Span, known: tuple[str, ...] = ()) -> Any:
-    from ..operations import OPERATIONS
-    from ..symbols import MJK_NAMES
+    from ...operations import OPERATIONS
+    from ...symbols import MJK_NAMES
 
     close = difflib.get_close_matches(name, {*known, *MJK_NAMES, *OPERATIONS}, 1)
     way_out = f"did you mean `{close[0]}`?" if close else ""
@@ -171,13 +171,25 @@ def _parameter(p: tree.Parameter, names: Names) -> Declared:
     if isinstance(node, tree.Subscript):
         head = names.lookup(node.value)
         if isinstance(head, Builtin) and head.name == "const":
-            return Declared(p.name, "const", None, _const_kind(node, names), default, has_default, p.name_span)
+            return Declared(
+                p.name, "const", None, _const_kind(node, names), default, has_default, p.name_span
+            )
         if isinstance(head, Builtin) and head.name in ("Out", "InOut"):
             if len(node.indices) != 1 or isinstance(node.indices[0], tree.Star):
-                fault("bad-annotation", f"{head.name} takes one array type", node.span, help=f"{head.name}[f32[N]]")
+                fault(
+                    "bad-annotation",
+                    f"{head.name} takes one array type",
+                    node.span,
+                    help=f"{head.name}[f32[N]]",
+                )
             inner = annotation(node.indices[0], names)
             if inner.axes is None:
-                fault("bad-annotation", f"{head.name} takes an array type", inner.span, help=f"{head.name}[f32[N]]")
+                fault(
+                    "bad-annotation",
+                    f"{head.name} takes an array type",
+                    inner.span,
+                    help=f"{head.name}[f32[N]]",
+                )
             kind: ParamKind = "out" if head.name == "Out" else "inout"
             return Declared(p.name, kind, inner, "", None, False, p.name_span)
     elif isinstance(head := names.lookup(node), Builtin) and head.name == "const":
@@ -191,9 +203,13 @@ def _parameter(p: tree.Parameter, names: Names) -> Declared:
 
 def _const_kind(node: tree.Subscript, names: Names) -> str:
     (inner,) = node.indices if len(node.indices) == 1 else (None,)
-    name = inner.name if isinstance(inner, tree.Name) else inner.value.name if (
-        isinstance(inner, tree.Subscript) and isinstance(inner.value, tree.Name)
-    ) else ""
+    name = (
+        inner.name
+        if isinstance(inner, tree.Name)
+        else inner.value.name
+        if (isinstance(inner, tree.Subscript) and isinstance(inner.value, tree.Name))
+        else ""
+    )
     if name not in ("int", "float", "bool", "str", "tuple"):
         fault(
             "bad-annotation",
@@ -222,7 +238,7 @@ def constant(node: tree.Expr, names: Names) -> Any:
         case tree.Unary("+", operand):
             return constant(operand, names)
         case tree.Binary(symbol, left, right):
-            from ..extents import MEANING
+            from ...extents import MEANING
 
             a, b = constant(left, names), constant(right, names)
             if symbol in MEANING and all(isinstance(v, int | float) for v in (a, b)):
@@ -236,7 +252,12 @@ def constant(node: tree.Expr, names: Names) -> Any:
                 return found
             if isinstance(found, DType | Vec):
                 return found
-    fault("bad-constant", f"{node.span.text!r} is not a constant", node.span, help="write a number or a tuple of numbers")
+    fault(
+        "bad-constant",
+        f"{node.span.text!r} is not a constant",
+        node.span,
+        help="write a number or a tuple of numbers",
+    )
 
 
 def _results(function: tree.Function, names: Names) -> tuple[Annotation, ...]:
@@ -286,7 +307,12 @@ def _refuse_element(head: tree.Expr, found: Any) -> None:
         )
     if isinstance(found, Builtin) and found.name in ("int", "float"):
         word = {"int": "i32", "float": "f32"}[found.name]
-        fault("bad-annotation", f"{text!r} is not an element type", head.span, help=f"write `{word}`, or `const[{text}]`")
+        fault(
+            "bad-annotation",
+            f"{text!r} is not an element type",
+            head.span,
+            help=f"write `{word}`, or `const[{text}]`",
+        )
     fault(
         "bad-annotation",
         f"{text!r} is not an element type",
@@ -388,12 +414,16 @@ def _first_of(variable: DTypeVariable) -> DType:
 def _const_value(p: Declared, argument: Argument) -> Any:
     assert isinstance(argument, ConstArgument)
     value = argument.value
-    allowed = {"int": int, "float": (int, float), "bool": bool, "str": str, "tuple": tuple, "": object}[p.const]
+    allowed = {"int": int, "float": (int, float), "bool": bool, "str": str, "tuple": tuple, "": object}[
+        p.const
+    ]
     if isinstance(value, np.generic) and value.dtype.kind in "iufb":
         value = value.item()
     is_bool = isinstance(value, bool)
     if not isinstance(value, allowed) or (is_bool and p.const in ("int", "float")):  # type: ignore[arg-type]
-        fault("wrong-const", f"{p.name!r} is const[{p.const}] and was given {value!r}", p.span, "declared here")
+        fault(
+            "wrong-const", f"{p.name!r} is const[{p.const}] and was given {value!r}", p.span, "declared here"
+        )
     return float(value) if p.const == "float" else value
 
 
@@ -403,7 +433,11 @@ def _bind_element(p: Declared, dtype: DType, variables: dict[DTypeVariable, DTyp
     match wanted:
         case DTypeVariable(name, options):
             if dtype not in options:
-                fault("wrong-dtype", f"{p.name!r} takes {name.replace(' ', ', ')} and was given {dtype}", p.annotation.span)
+                fault(
+                    "wrong-dtype",
+                    f"{p.name!r} takes {name.replace(' ', ', ')} and was given {dtype}",
+                    p.annotation.span,
+                )
             if variables.setdefault(wanted, dtype) != dtype:
                 fault(
                     "wrong-dtype",
@@ -480,9 +514,14 @@ class Shapes:
         return list(value)
 
     def extent(self, node: tree.Expr) -> Extent:
-        value = self.value(node)
+        value: Extent | tuple[Extent, ...] = self.value(node)
         if isinstance(value, tuple):
-            fault("bad-extent", f"{node.span.text!r} is several extents", node.span, help=f"write `*{node.span.text}`")
+            fault(
+                "bad-extent",
+                f"{node.span.text!r} is several extents",
+                node.span,
+                help=f"write `*{node.span.text}`",
+            )
         return value
 
     def value(self, node: tree.Expr) -> Any:
@@ -556,7 +595,7 @@ class Shapes:
 
     def _each(self, symbol: str, node: tree.Expr, *values: Any) -> Any:
         """An operator on extents, or axis by axis on packs and tuples of equal length."""
-        from ..extents import MEANING
+        from ...extents import MEANING
 
         if symbol not in MEANING:
             fault("bad-extent", f"{symbol!r} cannot be part of an extent", node.span)
@@ -572,8 +611,14 @@ class Shapes:
 
     def _subscript(self, node: tree.Expr, value: tree.Expr, indices: tuple[Any, ...]) -> Any:
         items = self.value(value)
-        index = self.extent(indices[0]) if len(indices) == 1 and not isinstance(indices[0], tree.Star) else None
-        if not isinstance(items, tuple) or not isinstance(index, Lit) or not -len(items) <= index.value < len(items):
+        index = (
+            self.extent(indices[0]) if len(indices) == 1 and not isinstance(indices[0], tree.Star) else None
+        )
+        if (
+            not isinstance(items, tuple)
+            or not isinstance(index, Lit)
+            or not -len(items) <= index.value < len(items)
+        ):
             fault("bad-extent", f"{node.span.text!r} is not an expression of extents", node.span)
         return items[int(index.value)]
 
@@ -589,9 +634,9 @@ class Shapes:
                 for i in items:
                     total = op("+", total, i)
                 return total
-            case ("min" | "max" | "minimum" | "maximum"), [_, _, *_]:
+            case (("min" | "max" | "minimum" | "maximum"), [_, _, *_]):
                 return op({"minimum": "min", "maximum": "max"}.get(name, name), *values)
-            case ("min" | "max"), [tuple(items)]:
+            case (("min" | "max"), [tuple(items)]):
                 return op(name, *items)
             case ("ceil_div", [_, _]) | (("abs" | "absolute"), [_]):
                 return op({"absolute": "abs"}.get(name, name), *values)

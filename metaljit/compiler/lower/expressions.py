@@ -6,16 +6,17 @@ One `match` over the tree's nodes; operators go to `arithmetic`, subscripts to `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, assert_never
+from typing import Any, NoReturn, assert_never
 
 import numpy as np
 
 from metaljit.grammar import tree
 
-from ..dtypes import BOOL, I32, DType, Vec, from_numpy
-from ..source import Span
-from ..symbols import MISSING, Dim, DTypeVariable, Namespace, Pack
-from . import arrays, calls, ir
+from ...dtypes import BOOL, I32, DType, Vec, from_numpy
+from ...source import Span
+from ...symbols import MISSING, Dim, DTypeVariable, Namespace, Pack
+from .. import ir
+from . import arrays, calls
 from .arithmetic import binary, convert, describe, index_type, join_conditions, known, truth, unary
 from .body import Body, require_value
 from .names import Foreign, canonical, member
@@ -120,7 +121,7 @@ def as_group(body: Body, value: Value, span: Span) -> Group:
 
 
 def pack(body: Body, name: str, span: Span) -> Group:
-    from ..extents import Sym
+    from ...extents import Sym
 
     count = body.unit.spec.packs.get(name)
     if count is None:
@@ -167,7 +168,7 @@ def free_value(body: Body, found: Any, name: str, span: Span) -> Value:
 
 
 def _dim(body: Body, dim: Dim, span: Span) -> Value:
-    from ..extents import Sym
+    from ...extents import Sym
 
     if not body.is_kernel:
         fault(
@@ -181,14 +182,19 @@ def _dim(body: Body, dim: Dim, span: Span) -> Value:
     return body.unit.extent(Sym(dim.name))
 
 
-def _refuse_foreign(name: str, what: str, span: Span) -> None:
+def _refuse_foreign(name: str, what: str, span: Span) -> NoReturn:
     way_out = {
         "function": f"make it a device function: put `@mj.function` above `def {name}`",
         "ndarray": "pass the array as a parameter, or make a constant table: a tuple of numbers",
         "list": "capture a tuple instead of a list",
         "builtin_function_or_method": "use the language's own functions; docs/language.md lists them",
     }.get(what, "capture numbers, bools, tuples of them, and @mj.function functions")
-    fault("not-capturable", f"the captured name {name!r} is a Python {what}, which a kernel cannot use", span, help=way_out)
+    fault(
+        "not-capturable",
+        f"the captured name {name!r} is a Python {what}, which a kernel cannot use",
+        span,
+        help=way_out,
+    )
 
 
 def _attribute(body: Body, node: tree.Attribute) -> Value:
@@ -198,7 +204,9 @@ def _attribute(body: Body, node: tree.Attribute) -> Value:
             if owner is not None:
                 found = member(owner, node.name)
                 if found is MISSING:
-                    fault("unknown-name", f"{node.value.span.text!r} has no name {node.name!r}", node.name_span)
+                    fault(
+                        "unknown-name", f"{node.value.span.text!r} has no name {node.name!r}", node.name_span
+                    )
                 return free_value(body, found, node.span.text, node.span)
     value = lower(body, node.value)
     match value, node.name:
@@ -296,7 +304,11 @@ def _lane(body: Body, value: Typed, index: Value, span: Span) -> Value:
         if not isinstance(at.value, int) or not 0 <= at.value < type.lanes:
             fault("index-range", f"{type} has no lane {at.value}", span)
         return Typed(ir.Lane(value.expr, at.value, type.scalar))
-    proved = at.poly is not None and body.unit.facts.proves(at.poly) and body.unit.facts.proves(-at.poly + type.lanes - 1)
+    proved = (
+        at.poly is not None
+        and body.unit.facts.proves(at.poly)
+        and body.unit.facts.proves(-at.poly + type.lanes - 1)
+    )
     lane = Typed(ir.Lane(value.expr, at.expr, type.scalar))
     if proved:
         return lane
@@ -454,7 +466,12 @@ def _choose_group(
     if len(a.items) != len(b.items):
         fault("type-join", f"the two sides are tuples of {len(a.items)} and {len(b.items)}", span)
     if any(blocks):
-        fault("type-join", "tuples with computed parts cannot be chosen by `if … else`", span, help="write an `if` statement")
+        fault(
+            "type-join",
+            "tuples with computed parts cannot be chosen by `if … else`",
+            span,
+            help="write an `if` statement",
+        )
     items = tuple(
         choose(body, condition, (lambda x=x: x, lambda y=y: y), span)  # type: ignore[misc]
         for x, y in zip(a.items, b.items, strict=True)
