@@ -213,7 +213,7 @@ def _sign(stop: Stop) -> SyntaxFault | None:
         meant = _MEANT.get(token.text)
         instead = f"write `{meant}`" if meant else "remove it"
         if token.text == "\\":
-            instead = "end the line with it, to go on in the next one"
+            instead = "end the line with it, to go on in the next"
         return fault("bad-character", token.span, what=f"`{token.text}`", instead=instead)
     if token.text == ">" and stop.before and stop.before.text == "<" and _touching(stop.before, token):
         return fault("c-operator", stop.before.span.until(token.span), found="<>", instead="`!=`")

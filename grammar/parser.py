@@ -52,11 +52,13 @@ def parse_quoted(string: tree.String) -> tree.Expr:
 
     Its spans lie inside the quotes, so the string must be one literal without prefix and escapes.
     """
-    text = string.span.text
-    prefix, start, end = literals.quotes(text)
-    if prefix or string.value != text[start:end]:
+    source = string.span.source
+    words = _parser()[1].pattern.finditer(source.text, string.span.start, string.span.end)
+    pieces = [word for word in words if word.lastgroup == "STRING"]
+    prefix, start, end = literals.quotes(pieces[0].group())
+    if len(pieces) > 1 or prefix or "\\" in pieces[0].group():
         raise fault("quoted-text", string.span)
-    source, offset = string.span.source, string.span.start
+    offset = pieces[0].start()
     expression: tree.Expr = _parse("quoted", source, offset + start, offset + end)
     check(expression)
     return expression

@@ -7,11 +7,14 @@ ranks of the arrays, the values of constants and of captured names; then the dev
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from .runtime.launch import Launcher
 
 VERSION = "0.1.0"
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,22 @@ class Parameter:
     kind: str
     has_default: bool
     default: Any
+
+
+@cache
+def identity() -> str:
+    """The compiler's own identity, part of every key on disk: its version, and which files it is made of."""
+    import metaljit.grammar
+
+    home = Path(__file__).parent
+    found = [VERSION]
+    for folder in (home, home / "compiler", home / "compiler" / "lower", Path(metaljit.grammar.__file__).parent):
+        with os.scandir(folder) as entries:
+            for e in sorted(entries, key=lambda e: e.name):
+                if e.is_file():
+                    status = e.stat()
+                    found.append(f"{e.name} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(found)
 
 
 # ---- the current device ----
@@ -341,7 +359,7 @@ def _compiled(definition: Definition, arguments: Mapping[str, Argument], key: tu
     from .runtime.cache import disk
     from .runtime.cache import key as digest
 
-    name = digest("program", VERSION, *(str(k) for k in key))
+    name = digest("program", identity(), *(str(k) for k in key))
     found = disk().get(name)
     if found is not None:
         try:
@@ -360,7 +378,7 @@ def _read_parameters(definition: Definition) -> tuple[Parameter, ...]:
     from .runtime.cache import disk
     from .runtime.cache import key as digest
 
-    name = digest("parameters", VERSION, definition.fingerprint(), definition.name)
+    name = digest("parameters", identity(), definition.fingerprint(), definition.name)
     found = disk().get(name)
     if found is not None:
         try:

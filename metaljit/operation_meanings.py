@@ -16,8 +16,8 @@ import numpy as np
 Meaning = Callable[..., Any]
 
 
-def _quiet(f: Meaning) -> Meaning:
-    """`f` without NumPy's warnings, a 0-d array given as a scalar."""
+def native(f: Meaning) -> Meaning:
+    """A function with a NumPy loop for each type, without its warnings; a 0-d array is given as a scalar."""
 
     def meaning(*args: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -25,11 +25,6 @@ def _quiet(f: Meaning) -> Meaning:
         return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
 
     return meaning
-
-
-def native(f: Meaning) -> Meaning:
-    """A NumPy function that has a loop for each type."""
-    return _quiet(f)
 
 
 def is_float(x: Any) -> bool:
@@ -46,7 +41,7 @@ def single(f: Meaning) -> Meaning:
             return f(*args)
         return f(*(a.astype(np.float32) if is_float(a) else a for a in args)).astype(dtype)
 
-    return _quiet(through)
+    return native(through)
 
 
 def double(f: Meaning) -> Meaning:
@@ -57,7 +52,7 @@ def double(f: Meaning) -> Meaning:
         wide = f(*(a.astype(np.float64) if is_float(a) else a for a in args))
         return np.asarray(wide).astype(np.float32).astype(dtype)
 
-    return _quiet(through)
+    return native(through)
 
 
 def test(f: Meaning) -> Meaning:
@@ -66,7 +61,7 @@ def test(f: Meaning) -> Meaning:
     def through(x: Any) -> Any:
         return f(x.astype(np.float32) if x.dtype.name == "bfloat16" else x)
 
-    return _quiet(through)
+    return native(through)
 
 
 # ---- arithmetic ----
@@ -89,7 +84,7 @@ def _power(base: Any, exponent: Any) -> Any:
     return wide.astype(np.float32).astype(base.dtype)
 
 
-power = _quiet(_power)
+power = native(_power)
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
@@ -110,7 +105,7 @@ fma = single(_fma)
 
 def rounding(f: Meaning) -> Meaning:
     """A rounding of floats that leaves other types alone."""
-    return _quiet(lambda x: f(x) if is_float(x) else x)
+    return native(lambda x: f(x) if is_float(x) else x)
 
 
 # ---- integers and bits ----
@@ -182,20 +177,20 @@ def _mulhi(a: Any, b: Any) -> Any:
     return np.asarray(high).astype(a.dtype)
 
 
-shift_left = _quiet(_shift_left)
-shift_right = _quiet(_shift_right)
-rotate = _quiet(_rotate)
-popcount = _quiet(_popcount)
-bitwise_count = _quiet(lambda x: np.bitwise_count(x).astype(x.dtype))
-clz = _quiet(_clz)
-ctz = _quiet(_ctz)
-reverse_bits = _quiet(_reverse_bits)
-mulhi = _quiet(_mulhi)
+shift_left = native(_shift_left)
+shift_right = native(_shift_right)
+rotate = native(_rotate)
+popcount = native(_popcount)
+bitwise_count = native(lambda x: np.bitwise_count(x).astype(x.dtype))
+clz = native(_clz)
+ctz = native(_ctz)
+reverse_bits = native(_reverse_bits)
+mulhi = native(_mulhi)
 
 
 # ---- truths, choices, tests ----
 
-where = _quiet(np.where)
+where = native(np.where)
 isnan = test(np.isnan)
 isinf = test(np.isinf)
 isfinite = test(np.isfinite)
@@ -219,7 +214,7 @@ def _largest(dtype: Any) -> np.float32:
     return np.float32(np.finfo(dtype).max)
 
 
-nan_to_num = _quiet(_nan_to_num)
+nan_to_num = native(_nan_to_num)
 heaviside = single(np.heaviside)
 
 
@@ -313,7 +308,7 @@ exp10 = double(lambda x: np.power(10.0, x))
 square = single(lambda x: x * x)
 reciprocal = double(lambda x: 1.0 / x)
 ldexp = double(lambda x, k: np.ldexp(x, np.clip(k, -2000, 2000)))
-fract = _quiet(_fract)
+fract = native(_fract)
 step = single(lambda edge, x: np.where(x < edge, 0, 1).astype(np.float32))
 smoothstep = single(_smoothstep)
 mix = single(_mix)

@@ -8,13 +8,11 @@ thread, the rest on the pool. The header `shim/metaljit_cpu.h` gives the text's 
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metaljit.extents import Number, evaluate, product
 from metaljit.program import Program
@@ -60,10 +58,21 @@ class Cpu(Device):
 
 
 def text(program: Program) -> str:
-    """All that is compiled for a program."""
+    """All that is compiled for a program: the nest, and `mj_launch`, which takes NumPy's objects for buffers.
+
+    The address of an array's elements is the first field of NumPy's public PyArrayObject, behind the object's
+    head. Python takes 1.5 µs to find it out, and a whole small launch should take no more than a few.
+    """
+    nest, count = program.cpu.entry, len(program.buffers)
     return (
         f'#include "metaljit_cpu.h"\n{program.msl}\n'
-        f"#pragma GCC visibility push(default)\n{program.cpu.text}\n#pragma GCC visibility pop\n"
+        f"#pragma GCC visibility push(default)\n{program.cpu.text}\n"
+        'extern "C" void mj_launch(void* const* arrays, const void* params, unsigned* status, long begin, '
+        "long end, long block) {\n"
+        f"    void* buffers[{count}];\n"
+        f"    for (int i = 0; i < {count}; ++i) {{ buffers[i] = *(void**)((char*)arrays[i] + {HEAD}); }}\n"
+        f"    {nest}(buffers, params, status, begin, end, block);\n}}\n"
+        "#pragma GCC visibility pop\n"
     )
 
 
@@ -72,7 +81,7 @@ class CpuPipeline(Pipeline):
 
     def __init__(self, program: Program, library: ctypes.CDLL) -> None:
         self._program = program
-        self._entry: Any = library[program.cpu.entry]
+        self._entry: Any = library["mj_launch" if DIRECT else program.cpu.entry]
         self._entry.restype = None
         self._entry.argtypes = (*(ctypes.c_void_p,) * 3, *(ctypes.c_long,) * 3)
         self._pack = Struct(f"{len(program.buffers)}P").pack
@@ -99,7 +108,7 @@ class CpuPipeline(Pipeline):
 
         def dispatch(operands: Sequence[Operand], params: bytes) -> Words:
             status = _Status()
-            entry(pack(*map(address, operands)), params, status, 0, units, block)
+            entry(pack(*map(handle, operands)), params, status, 0, units, block)
             return status
 
         return dispatch
@@ -111,7 +120,7 @@ class CpuPipeline(Pipeline):
 
         def dispatch(operands: Sequence[Operand], params: bytes) -> Words:
             status = _Status()
-            run(entry, pack(*map(address, operands)), params, status, units, block, chunk, threads)
+            run(entry, pack(*map(handle, operands)), params, status, units, block, chunk, threads)
             return status
 
         return dispatch
@@ -125,26 +134,17 @@ def split(rows: int, columns: int, threads: int) -> int:
     return max(-(-columns // parts // COLUMNS) * COLUMNS, COLUMNS)
 
 
-def _slow_address(array: NDArray[Any]) -> int:
+def address(array: Any) -> int:
+    """Where an array's elements lie, asked in NumPy's own way."""
     return int(array.__array_interface__["data"][0])
 
 
-def _fast_address(
-    array: Any,
-    at: Callable[[int], Any] = ctypes.c_void_p.from_address,
-    head: int = object.__basicsize__,
-    id: Callable[[object], int] = id,
-) -> int:
-    """Where the elements lie: the first field of NumPy's public PyArrayObject, behind the object's head."""
-    return at(id(array) + head).value  # type: ignore[no-any-return]
+def reads_directly(head: int) -> bool:
+    """Whether the address of an array's elements really lies behind `head` bytes of its object."""
+    probes = (np.zeros(3, np.float32), np.zeros((4, 5), np.uint8)[1:])
+    return all(ctypes.c_void_p.from_address(id(a) + head).value == address(a) for a in probes)
 
 
-def _choose_address() -> Callable[[Any], int]:
-    """NumPy's own ways to an address take 1.5 µs each; the direct one is used where it agrees with them."""
-    for probe in (np.zeros(3, np.float32), np.zeros((4, 5), np.uint8)[1:]):
-        if os.name != "posix" or _fast_address(probe) != _slow_address(probe):
-            return _slow_address
-    return _fast_address
-
-
-address = _choose_address()
+HEAD = object.__basicsize__
+DIRECT = reads_directly(HEAD)
+handle: Callable[[Any], int] = id if DIRECT else address

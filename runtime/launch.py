@@ -120,12 +120,18 @@ class Launcher:
         arrays: list[Any] = []
         key: list[object] = []
         on_device = False
+        as_they_are = True
         value: Any
         for i, param, dtype in self._arrays:
             value = args[i]
-            if type(value) is not np.ndarray or value.dtype is not dtype:
+            if type(value) is np.ndarray and value.dtype is dtype:
+                flags = value.flags
+                if not (flags.c_contiguous and flags.aligned):
+                    as_they_are = False
+            else:
                 value = admit(self.program, self.device, param, value)
                 on_device = on_device or type(value) is Array
+                as_they_are = False
             arrays.append(value)
             key.append(value.shape)
         numbers: list[tuple[Plain, ...]] = []
@@ -142,38 +148,31 @@ class Launcher:
         geometry = self._geometries.get(extents) or self._measure(extents, arrays, numbers)
         if self._always:
             self._require(self._always, {**geometry.env, **self._named(numbers)})
+        inputs = arrays if as_they_are else list(map(_operand, arrays))
         if out is None:
             memories = self._outputs.fresh(geometry.shapes, arrays)
-            self._run(geometry, arrays, memories, numbers)
+            self._run(geometry, inputs, memories, numbers)
             if on_device:
                 memories = [m if isinstance(m, Array) else Array(self.device, m, None) for m in memories]
             elif not self.device.in_place:
                 memories = [as_numpy(m) for m in memories]
             return memories[0] if len(memories) == 1 else tuple(memories)
         storage = self._outputs.stored(geometry.shapes, arrays, out)
-        self._run(geometry, arrays, storage.memories, numbers)
+        self._run(geometry, inputs, storage.memories, numbers)
         storage.finish()
         return out
 
     def _run(
-        self, geometry: _Geometry, arrays: list[Any], memories: list[Memory], numbers: list[tuple[Plain, ...]]
+        self,
+        geometry: _Geometry,
+        inputs: list[Operand],
+        memories: list[Memory],
+        numbers: list[tuple[Plain, ...]],
     ) -> None:
         if geometry.dispatch is None:
             return
-        everything: list[Operand | Memory] = []
-        for value in arrays:
-            if type(value) is Array:
-                value = value.operand
-            else:
-                flags = value.flags
-                if not (flags.c_contiguous and flags.aligned):
-                    value = value.copy()
-            everything.append(value)
-        if self.device.in_place:
-            everything += memories
-        else:
-            everything += [m.operand if isinstance(m, Array) else m for m in memories]
-        words = geometry.dispatch(self._choose(everything), geometry.pack(numbers))
+        outputs = memories if self.device.in_place else map(_operand, memories)
+        words = geometry.dispatch(self._choose([*inputs, *outputs]), geometry.pack(numbers))
         if words[0] != RAN or words[1]:
             raise self._failure(words, geometry.env)
 
@@ -255,6 +254,14 @@ class Launcher:
                 excerpt=site.excerpt,
             )
         )
+
+
+def _operand(memory: Memory) -> Operand:
+    """What a dispatch takes: device memory as it is, a host array contiguous and aligned."""
+    if isinstance(memory, Array):
+        return memory.operand
+    flags = memory.flags
+    return memory if flags.c_contiguous and flags.aligned else memory.copy()
 
 
 def _quick_range(param: ScalarParam) -> tuple[Any, Any, Any]:

@@ -168,8 +168,9 @@ class Facts:
             sign = 1 if self._prove(a, steps) else -1 if self._prove(-a, steps) else 0
         if sign == 0:
             return False
+        # goals are whole numbers: scale * goal > -scale is enough
         return any(
-            self._prove(a * bound.limit + b * bound.scale, steps)
+            self._prove(a * bound.limit + b * bound.scale + (bound.scale - 1), steps)
             for bound in reversed(self.bounds[youngest])
             if bound.lower == (sign > 0)
         )

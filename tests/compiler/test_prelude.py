@@ -78,7 +78,7 @@ def printed(case: Case, operands: Sequence[str]) -> str:
 def loop(entry: str, operands: Sequence[DType], result: DType, text: str) -> str:
     arrays = "".join(f"const device {memory(t)}* a{i}, " for i, t in enumerate(operands))
     return (
-        f'{EXPORTED} void {entry}({arrays}device {memory(result)}* out, int n) {{\n'
+        f"{EXPORTED} void {entry}({arrays}device {memory(result)}* out, int n) {{\n"
         f"    for (int i = 0; i < n; i++) out[i] = {stored(text, result)};\n}}\n"
     )
 
@@ -110,7 +110,7 @@ def typings(op: Operation) -> Iterator[Typing]:
         tried = [(BOOL, t, t) for t in ALL]
     else:
         tried = [(t,) * op.arity for t in ALL]
-    seen = {}
+    seen: dict[Typing, None] = {}
     for types in sorted(tried, key=str):
         try:
             typing = check(op, types)
@@ -154,8 +154,43 @@ def all_cases(op: Operation) -> list[Case]:
 
 TINY, HUGE = 2.0**-126, float(np.finfo(np.float32).max)
 HARD = [
-    *(0.0, 1.0, 0.5, 1.5, 2.0, 2.5, 3.0, 0.75, 0.1, 1e-3, 1e-8, 1e-10, 1e-20, TINY, 1e-40, 1e-45, 7.0, 10.0, 33.0),
-    *(50.0, 88.5, 89.0, 100.0, 127.0, 1e4, 65504.0, 1234567.0, 2.0**23 + 1, 2.0**24, 2.0**31, 2.0**63, 1e20, HUGE),
+    *(
+        0.0,
+        1.0,
+        0.5,
+        1.5,
+        2.0,
+        2.5,
+        3.0,
+        0.75,
+        0.1,
+        1e-3,
+        1e-8,
+        1e-10,
+        1e-20,
+        TINY,
+        1e-40,
+        1e-45,
+        7.0,
+        10.0,
+        33.0,
+    ),
+    *(
+        50.0,
+        88.5,
+        89.0,
+        100.0,
+        127.0,
+        1e4,
+        65504.0,
+        1234567.0,
+        2.0**23 + 1,
+        2.0**24,
+        2.0**31,
+        2.0**63,
+        1e20,
+        HUGE,
+    ),
     *(np.inf, np.nan),
 ]
 
@@ -171,7 +206,9 @@ def floats(dtype: DType, count: int, seed: int) -> Any:
         if dtype.bits == 16:
             every = np.arange(65536, dtype=np.uint16).view(dtype.numpy)
             every = np.where(np.isnan(every), dtype.numpy.type(np.nan), every)
-            return np.concatenate([values.astype(dtype.numpy), every if count >= 65536 else rng.choice(every, count)])
+            return np.concatenate(
+                [values.astype(dtype.numpy), every if count >= 65536 else rng.choice(every, count)]
+            )
         bits = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32)
         bits = np.where(np.isnan(bits), np.float32(np.nan), bits)
     return np.concatenate([values, bits, (rng.standard_normal(count) * 4).astype(np.float32)])
@@ -259,7 +296,9 @@ def assert_same(case: Case, arrays: Sequence[Any], found: Any, wanted: Any, ulp:
     if wrong.any():
         i = int(wrong.argmax())
         given = ", ".join(str(a[i]) for a in arrays)
-        pytest.fail(f"{case}({given}) is {found[i]!r}, not {wanted[i]!r}; {int(wrong.sum())} of {wrong.size} differ")
+        pytest.fail(
+            f"{case}({given}) is {found[i]!r}, not {wanted[i]!r}; {int(wrong.sum())} of {wrong.size} differ"
+        )
 
 
 # ---- each row ----
@@ -280,7 +319,8 @@ def test_printed_text_means_what_the_row_says(op: Operation, library: Any) -> No
 def test_fast_text_is_close_for_usual_numbers(op: Operation, library: Any) -> None:
     case = Case(op, check(op, (F32,) * op.arity), "fast")
     rng = np.random.default_rng(2)
-    arrays = [rng.uniform(-6 if op.name in ("sin", "cos", "tan", "tanh") else 0.1, 6, 4000).astype(np.float32) for _ in range(op.arity)]
+    low = -6.0 if op.name in ("sin", "cos", "tan", "tanh") else 0.1
+    arrays = [rng.uniform(low, 6, 4000).astype(np.float32) for _ in range(op.arity)]
     found = run(library(op.group), case.entry, arrays, F32)
     np.testing.assert_allclose(found, op.meaning(*arrays), rtol=2e-3, atol=3e-4)
 
@@ -288,7 +328,7 @@ def test_fast_text_is_close_for_usual_numbers(op: Operation, library: Any) -> No
 def test_fast_tanh_does_not_overflow(library: Any) -> None:
     op = OPERATIONS["tanh"]
     case = Case(op, check(op, (F32,)), "fast")
-    found = run(library(op.group), case.entry, [np.float32([-89, -50, 50, 89, np.inf, 1000])], F32)
+    found = run(library(op.group), case.entry, [np.array([-89, -50, 50, 89, np.inf, 1000], np.float32)], F32)
     np.testing.assert_allclose(found, [-1, -1, 1, 1, 1, 1], rtol=1e-6)
 
 
@@ -308,8 +348,10 @@ def careless(folder: Path) -> ctypes.CDLL:
     for name in ON_BITS:
         op = OPERATIONS[name]
         case = Case(op, check(op, (F32,) * op.arity))
-        texts.append(loop(case.entry, case.typing.operands, case.typing.result, printed(case, ["a0[i]", "a1[i]", "a2[i]"][: op.arity])))
-    texts += [loop(f"cast_{t}", (F32,), t, conversions.spell_cast(F32, t).text.format("a0[i]")) for t in (BOOL, I8, U16, I32, U64)]
+        text = printed(case, ["a0[i]", "a1[i]", "a2[i]"][: op.arity])
+        texts.append(loop(case.entry, case.typing.operands, case.typing.result, text))
+    for target in (BOOL, I8, U16, I32, U64):
+        texts.append(loop(f"cast_{target}", (F32,), target, cast_text(F32, target, "cast")))
     return build(folder, "careless", "\n".join(texts), *toolchain.FAST_MATH, "-fno-finite-math-only")
 
 
@@ -317,7 +359,7 @@ def careless(folder: Path) -> ctypes.CDLL:
 def test_bits_hold_under_fast_math(name: str, careless: ctypes.CDLL) -> None:
     op = OPERATIONS[name]
     case = Case(op, check(op, (F32,) * op.arity))
-    hard = np.float32([0.0, -0.0, 1.0, -1.0, 2.5, -7.0, 1e30, np.inf, -np.inf, np.nan])
+    hard = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -7.0, 1e30, np.inf, -np.inf, np.nan], np.float32)
     arrays = [np.ravel(g) for g in np.meshgrid(*[hard] * op.arity)]
     found = run(careless, case.entry, arrays, case.typing.result)
     np.testing.assert_array_equal(found, op.meaning(*arrays))
@@ -325,7 +367,7 @@ def test_bits_hold_under_fast_math(name: str, careless: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize("target", [BOOL, I8, U16, I32, U64], ids=str)
 def test_casts_hold_under_fast_math(target: DType, careless: ctypes.CDLL) -> None:
-    values = np.float32([0.0, -0.0, 0.9, -0.9, 300.7, -3e10, 1e30, -1e30, np.inf, -np.inf, np.nan])
+    values = np.array([0.0, -0.0, 0.9, -0.9, 300.7, -3e10, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
     found = run(careless, f"cast_{target}", [values], target)
     np.testing.assert_array_equal(found, conversions.convert(values, F32, target))
 
@@ -417,7 +459,7 @@ def test_folds_do_not_overflow(mode: str, folds: ctypes.CDLL) -> None:
 @pytest.mark.parametrize("mode", [*FOLDS, "antiperiodic"])
 def test_folds_of_nothing(mode: str, folds: ctypes.CDLL) -> None:
     """No index is right in an empty extent; the processor survives, and gets one that stands for nothing."""
-    index = np.int32([0, 5, -5, 2**31 - 1, -(2**31)])
+    index = np.array([0, 5, -5, 2**31 - 1, -(2**31)], np.int32)
     found = run(folds, mode, [index, np.zeros_like(index)], BOOL if mode == "antiperiodic" else I32)
     assert mode == "antiperiodic" or found.tolist() == [0] * 5
 
@@ -427,12 +469,14 @@ def test_folds_of_nothing(mode: str, folds: ctypes.CDLL) -> None:
 
 @pytest.fixture(scope="module")
 def atomics(folder: Path) -> ctypes.CDLL:
-    calls = {
-        **{f"{n}_float": f"mj_atomic_{n}_float((device metal::atomic_uint*)a0, a1[i])" for n in ("add", "min", "max", "exchange")},
-        "cas_float": "mj_atomic_cas_float((device metal::atomic_uint*)a0, a1[i], 9.0f)",
-    }
+    cell = "(device metal::atomic_uint*)a0"
+    plain = ("add", "min", "max", "exchange")
+    calls = {f"{name}_float": f"mj_atomic_{name}_float({cell}, a1[i])" for name in plain}
+    calls["cas_float"] = f"mj_atomic_cas_float({cell}, a1[i], 9.0f)"
     texts = [loop(name, (F32, F32), F32, text) for name, text in calls.items()]
-    texts.append(loop("cas_int", (I32, I32), I32, "mj_atomic_cas((device metal::atomic_int*)a0, a1[i], a1[i] + 1)"))
+    texts.append(
+        loop("cas_int", (I32, I32), I32, "mj_atomic_cas((device metal::atomic_int*)a0, a1[i], a1[i] + 1)")
+    )
     return build(folder, "atomics", "\n".join(texts).replace("const device", "device"))
 
 

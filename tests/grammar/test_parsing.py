@@ -48,7 +48,8 @@ def body(text: str) -> tuple[tree.Stmt, ...]:
 
 
 a, b, c, d = names("a", "b", "c", "d")
-one, two = at(Number, 1), at(Number, 2)
+one = at(Number, 1)
+pass_ = at(tree.Pass)
 
 
 @pytest.mark.parametrize(
@@ -155,20 +156,20 @@ def test_expressions(text: str, expected: tree.Expr) -> None:
         ("pass", at(tree.Pass)),
         ("while a: break", at(tree.While, a, (at(tree.Break),))),
         ("for a in b: continue", at(tree.For, a, b, (at(tree.Continue),))),
-        ("for a, in b, c: pass", at(tree.For, at(tree.TupleTarget, (a,)), at(TupleExpr, (b, c)), (at(tree.Pass),))),
-        ("if a: pass", at(tree.If, a, (at(tree.Pass),), ())),
-        ("if a: pass\n else: return", at(tree.If, a, (at(tree.Pass),), (at(tree.Return, None),))),
+        ("for a, in b, c: pass", at(tree.For, at(tree.TupleTarget, (a,)), at(TupleExpr, (b, c)), (pass_,))),
+        ("if a: pass", at(tree.If, a, (pass_,), ())),
+        ("if a: pass\n else: return", at(tree.If, a, (pass_,), (at(tree.Return, None),))),
         (
             "if a: pass\n elif b: pass\n elif c: pass\n else: return",
             at(
                 tree.If,
                 a,
-                (at(tree.Pass),),
-                (at(tree.If, b, (at(tree.Pass),), (at(tree.If, c, (at(tree.Pass),), (at(tree.Return, None),)),)),),
+                (pass_,),
+                (at(tree.If, b, (pass_,), (at(tree.If, c, (pass_,), (at(tree.Return, None),)),)),),
             ),
         ),
     ],
-)  # fmt: skip
+)
 def test_statements(text: str, expected: tree.Stmt) -> None:
     assert body(text) == (expected,)
 
@@ -181,7 +182,7 @@ def f(x: f32[N] = 1, *, y=None):
     'doc'
     *a, b = x.y[0], -1
     c: i32 = 1 if a and b else 2
-    c += 1
+    c += 1 * 2
     for i in x:
         while 1 < 2: break
         continue

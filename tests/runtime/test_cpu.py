@@ -330,12 +330,17 @@ def test_threads_that_are_no_number(monkeypatch: pytest.MonkeyPatch, text: str) 
         pool.threads.cache_clear()
 
 
-def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays = [np.zeros((3, 4))[1:, ::2], np.zeros(0), np.array(1), np.ones(5, np.bool_)]
-    for array in arrays:
-        assert cpu.address(array) == array.ctypes.data
-    monkeypatch.setattr(cpu, "_fast_address", lambda array: 0)
-    assert cpu._choose_address() is cpu._slow_address
+@pytest.mark.parametrize("direct", [True, False])
+def test_both_ways_to_the_elements(monkeypatch: pytest.MonkeyPatch, direct: bool) -> None:
+    assert cpu.reads_directly(object.__basicsize__)
+    assert not cpu.reads_directly(object.__basicsize__ + 8)
+    monkeypatch.setattr(cpu, "DIRECT", direct)
+    monkeypatch.setattr(cpu, "handle", id if direct else cpu.address)
+    monkeypatch.setattr(pool, "threads", lambda: 2)
+    for cost in (1, 10**6):
+        assert (Launcher(Cpu(), tiles(cost))([np.zeros((30, 40), F)]) == 1).all()
+    a = np.arange(6, dtype=F).reshape(2, 3)
+    np.testing.assert_array_equal(Launcher(Cpu(), p.added())([a[:, 1:], a[:, 1:]]), 2 * a[:, 1:])
 
 
 def test_a_launch_is_refused_by_number_of_values(cpu: Cpu) -> None:

@@ -69,7 +69,7 @@ subprocess.Popen.__init__ = no
 ctypes.CDLL.__init__ = no
 import metaljit.runtime.device, metaljit.runtime.launch, metaljit.runtime.array, metaljit.runtime.cpu
 import metaljit.runtime.metal
-heavy = {"lark", "click", "rich", "ml_dtypes", "platformdirs", "hashlib", "metalcompute", "tempfile"}
+heavy = {"lark", "click", "rich", "ml_dtypes", "platformdirs", "metalcompute", "tempfile"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

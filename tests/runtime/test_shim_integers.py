@@ -131,7 +131,11 @@ def operands(kind: Kind, count: int) -> list[list[int]]:
     rng = random.Random(kind.bits + count)
     if kind.bits == 8 and count <= 2:
         values = range(kind.low, kind.high + 1)
-        return [list(values)] if count == 1 else [[a for a in values for _ in values], list(values) * len(values)]
+        return (
+            [list(values)]
+            if count == 1
+            else [[a for a in values for _ in values], list(values) * len(values)]
+        )
     few = samples(kind, 0, 1)[:9]
     many = [rng.choices(samples(kind, 500, seed), k=1500) for seed in range(count)]
     pairs = [[a for a in few for _ in few], few * len(few), [few[0], few[2], few[6]] * (len(few) ** 2 // 3)]

@@ -536,6 +536,10 @@ def implicit(body: Body, value: Value, type: Type, span: Span, where: str) -> Ty
     source = typed(value, span)
     if source.type == type:
         return source
+    if isinstance(type, DType) and isinstance(source.expr, ir.Choose):
+        constants = _constants(source.expr, type)
+        if constants is not None:
+            return Typed(constants, source.poly)
     a, b = source.type.scalar, type.scalar
     lanes_fit = source.type.lanes == type.lanes or source.type.lanes == 1
     if not lanes_fit or not (
@@ -554,6 +558,18 @@ def implicit(body: Body, value: Value, type: Type, span: Span, where: str) -> Ty
             else f"cast it with `{type}(…)`",
         )
     return convert(body, source, type, span)
+
+
+def _constants(expr: ir.Expr, type: DType) -> ir.Expr | None:
+    """`1 if c else 0` chooses between literals, and each takes the wanted type if it fits."""
+    match expr:
+        case ir.Const(int(value), found) if found == I32 and type.is_integer:
+            return ir.Const(value, type) if type.smallest <= value <= type.largest else None
+        case ir.Choose(condition, then, otherwise):
+            a, b = _constants(then, type), _constants(otherwise, type)
+            return None if a is None or b is None else ir.Choose(condition, a, b)
+        case _:
+            return None
 
 
 def widens(a: DType, b: DType) -> bool:

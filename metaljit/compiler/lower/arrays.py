@@ -127,16 +127,16 @@ def _in_range(body: Body, view: View, index: Typed, extent: Typed, span: Span, m
     margin = _margin(body.unit, index, extent)
     if mode is None:
         cost = "no cost on whole tiles inside" if margin else "one comparison each time"
-        body.unit.notes.append(
-            Diagnostic(
-                "guard",
-                f"{view.buffer.name!r} is guarded here: the index is not proved to lie in its extent",
-                span,
-                cost,
-                help="state a border, test the index first, or promise it with `unchecked(…)`",
-                severity="note",
-            )
+        note = Diagnostic(
+            "guard",
+            f"{view.buffer.name!r} is guarded here: an index is not proved to lie in its extent",
+            span,
+            cost,
+            help="state a border, test the index first, or promise it with `unchecked(…)`",
+            severity="note",
         )
+        if note not in body.unit.notes:
+            body.unit.notes.append(note)
     return Typed(ir.InRange(index.expr, extent.expr, not margin))
 
 

@@ -334,10 +334,16 @@ class Body:
 def require_value(value: Value, name: str, span: Span) -> Value:
     """The value of a name that is used, or the fault that it has none here."""
     match value:
-        case Unset(why, place):
-            fault(
-                "maybe-undefined", f"{name!r} has no value here: {why}", span, second=(place, "assigned here")
-            )
+        case Unset(why, place, label, is_conflict):
+            if is_conflict:
+                fault(
+                    "type-join",
+                    f"{name!r} has no single type here: {why}",
+                    span,
+                    second=(place, label),
+                    help=f"cast one of them, or declare the name first: `{name}: f32 = …`",
+                )
+            fault("maybe-undefined", f"{name!r} has no value here: {why}", span, second=(place, label))
         case _ if value is POISON:
             raise Poisoned
         case _:

@@ -8,7 +8,7 @@ the loop variable at compile time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -179,7 +179,7 @@ def counted(body: Body, node: tree.For, r: Range, *, constants: bool = False) ->
     made = run(body, Turns(node, names, enter, turn, constants))
     assert made.var is not None
     body.emit(ir.For(made.var, head[0].expr, head[1].expr, r.step, tuple(made.block), node.span))
-    body.env[name] = Unset("the loop may not run", node.span)
+    body.env[name] = Unset("the loop may not run", node.span, "this loop")
 
 
 def loop_symbol(body: Body, name: str, start: Typed, stop: Typed, step: int) -> Poly | None:
@@ -226,7 +226,7 @@ def unrolled(body: Body, node: tree.For, items: Sequence[Value]) -> None:
         if made.done:
             body.done = True
     else:
-        body.env.update(dict.fromkeys(targets, Unset("the loop may be left before", span)))
+        body.env.update(dict.fromkeys(targets, Unset("the loop may be left before", span, "this loop")))
 
 
 def _once(body: Body, node: tree.For, item: Value) -> None:
@@ -327,6 +327,7 @@ def run(body: Body, loop: Turns) -> Lowered:
     unit, span = body.unit, loop.node.span
     before, groups = _entering(body, loop.names)
     key = (id(loop.node), tuple(unit.calls))
+    frame: LoopFrame | None = None
     types: dict[str, Type | None] = {n: t for n, t in unit.loop_types.get(key, {}).items() if n in before}
     if any(n not in types for n in before):
         with unit.rollback():
@@ -334,9 +335,10 @@ def run(body: Body, loop: Turns) -> Lowered:
             _attempt(body, frame, loop)
             types = _joined(before, frame) | types
     dropped: set[tuple[str, bool]] = set()
+    conflicts: dict[str, list[Value]] = {n: c.seen for n, c in frame.carried.items()} if frame else {}
     for _ in range(ATTEMPTS):
         with unit.rollback() as attempt:
-            frame = _frame(body, before, groups, types, dropped, span)
+            frame = _frame(body, before, groups, types, dropped, span, conflicts)
             made = _attempt(body, frame, loop)
             again = _joined(before, frame)
             changed = {n: again[n] for n in frame.carried if again[n] != types[n]}
@@ -345,6 +347,7 @@ def run(body: Body, loop: Turns) -> Lowered:
         if attempt.keep:
             break
         types, dropped = types | changed, dropped | lost
+        conflicts |= {n: frame.carried[n].seen for n in changed}
     else:
         fault(
             "type-join",
@@ -390,14 +393,15 @@ def _frame(
     types: dict[str, Type | None],
     dropped: set[tuple[str, bool]],
     span: Span,
+    conflicts: Mapping[str, Sequence[Value]],
 ) -> LoopFrame:
     frame = LoopFrame(groups=groups)
     for n, value in before.items():
         type = types.get(n)
         if type is None:
-            frame.broken[n] = Unset(
-                f"it is {describe(value)} before this loop and has another type in it", span
-            )
+            changed = next((describe(v) for v in conflicts.get(n, ()) if describe(v) != describe(value)), "")
+            why = f"it is {describe(value)} before this loop and becomes {changed or 'another type'} in it"
+            frame.broken[n] = Unset(why, span, "in this loop", is_conflict=True)
             continue
         outer = next((f.carried[n] for f in reversed(body.loops) if n in f.carried), None)
         shared = outer is not None and outer.var.number in body.mutable and outer.var.type == type
@@ -530,7 +534,7 @@ def _leave_names(body: Body, frame: LoopFrame, before: dict[str, Value], loop: T
         if n in frame.carried or n in frame.groups or n in frame.broken:
             body.env[n] = frame.content(n)
         elif n not in body.env:
-            body.env[n] = Unset("the loop may not run", span)
+            body.env[n] = Unset("the loop may not run", span, "this loop")
 
 
 def leave(body: Body, node: tree.Break | tree.Continue) -> None:

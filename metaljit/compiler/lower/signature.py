@@ -86,6 +86,9 @@ class ConstArgument:
 Argument: TypeAlias = ArrayArgument | ScalarArgument | ConstArgument
 
 
+NO_F64 = ("f64", "float64", "double")
+
+
 class Names:
     """Free names of one function, with suggestions for those that do not exist."""
 
@@ -113,6 +116,14 @@ class Names:
 def unknown_name(name: str, span: Span, known: tuple[str, ...] = ()) -> Any:
     from ...operations import OPERATIONS
     from ...symbols import MJK_NAMES
+
+    if name in NO_F64:
+        fault(
+            "no-f64",
+            f"Apple GPUs have no 64-bit floats, so the language has no {name}",
+            span,
+            help="use f32; at the call convert with `x.astype(np.float32)`",
+        )
 
     close = difflib.get_close_matches(name, {*known, *MJK_NAMES, *OPERATIONS}, 1)
     way_out = f"did you mean `{close[0]}`?" if close else ""
@@ -298,13 +309,6 @@ def annotation(node: tree.Expr, names: Names) -> Annotation:
 
 def _refuse_element(head: tree.Expr, found: Any) -> None:
     text = head.span.text
-    if text.split(".")[-1] in ("f64", "float64", "double"):
-        fault(
-            "no-f64",
-            "Apple GPUs have no 64-bit floats, so the language has no f64",
-            head.span,
-            help="use f32; at the call convert with `x.astype(np.float32)`",
-        )
     if isinstance(found, Builtin) and found.name in ("int", "float"):
         word = {"int": "i32", "float": "f32"}[found.name]
         fault(

@@ -432,11 +432,12 @@ def _merge_value(
             for k, ((p, q), old) in enumerate(zip(parts, olds, strict=True))
         ]
         if any(isinstance(i, Unset) for i in items):
-            return Unset("its parts do not agree where paths meet", span)
+            return Unset("its parts do not agree where paths meet", span, "where the paths part", is_conflict=True)
         return Group(tuple(items), x.index and y.index)
     type = join_types(x, y)
     if type is None:
-        return Unset(f"it is {describe(x)} on one path and {describe(y)} on the other", span)
+        why = f"it is {describe(x)} on one path and {describe(y)} on the other"
+        return Unset(why, span, "where the paths part", is_conflict=True)
     var = body.var(name, type)
     initial = None
     for value, block in ((x, a_block), (y, b_block)):

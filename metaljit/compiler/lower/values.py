@@ -107,10 +107,12 @@ class Meta:
 
 @dataclass(frozen=True)
 class Unset:
-    """A name that has no value on some path; `why` completes "'x' may have no value here: …"."""
+    """A name that has no value here, or not one of one type; `why` completes "'x' has no value here: …"."""
 
     why: str
     place: Span
+    label: str = "assigned here"
+    is_conflict: bool = False
 
 
 @dataclass(frozen=True)
