@@ -14,14 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
 from . import definitions
 from .definitions import Definition
 from .program import Program
-from .source import Diagnostic, LaunchFault, MetaljitError
+from .source import Diagnostic, LaunchFault, MetaljitError, Span
 
 if TYPE_CHECKING:
     from .compiler.lower.signature import Argument
@@ -56,6 +56,7 @@ class Parameter:
     kind: str
     has_default: bool
     default: Any
+    keyword_only: bool = False
 
 
 @cache
@@ -162,11 +163,13 @@ class Kernel:
 
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
         parameters = self.parameters
-        if len(args) == len(parameters) and not named:
+        if len(args) == len(parameters) and not named and not (parameters and parameters[-1].keyword_only):
             return args
-        given = dict(zip((p.name for p in parameters), args, strict=False))
-        if len(args) > len(parameters):
-            self._refuse(f"takes {len(parameters)} arguments and was given {len(args)}")
+        positional = [p.name for p in parameters if not p.keyword_only]
+        given = dict(zip(positional, args, strict=False))
+        if len(args) > len(positional):
+            by_position = " by position" if len(positional) < len(parameters) else ""
+            self._refuse(f"takes {len(positional)} arguments{by_position} and was given {len(args)}")
         known = {p.name for p in parameters}
         for name, value in named.items():
             if name not in known:
@@ -197,7 +200,7 @@ class Kernel:
             parts.append(_chosen[0] if _chosen else current_device().name)
         for p, value in zip(self.parameters, values, strict=True):
             if p.kind == "const":
-                parts.append(_constant_key(value))
+                parts.append(self._constant_key(p, value))
                 continue
             passed.append(value)
             if p.kind == "scalar":
@@ -210,16 +213,39 @@ class Kernel:
                     self._refuse_array(p, value)
         return tuple(parts), passed
 
-    def _refuse_array(self, p: Parameter, value: Any) -> None:
+    def _refuse_array(self, p: Parameter, value: Any) -> NoReturn:
         shown = repr(value)
         shown = shown if len(shown) <= 40 else shown[:37] + "…"
         raise LaunchFault(
             Diagnostic(
                 "not-an-array",
-                f"kernel {self.__name__!r}: {p.name!r} takes an array and was given {type(value).__name__} {shown}",
+                f"{p.name!r} takes an array and was given {type(value).__name__} {shown}",
+                self._place(p),
+                "declared here",
                 help=f"make one: `np.asarray({p.name}, dtype=…)`",
             )
         )
+
+    def _constant_key(self, p: Parameter, value: Any) -> Any:
+        key = type(value), repr(value) if isinstance(value, float | tuple) else value
+        try:
+            hash(key)
+        except TypeError:
+            raise LaunchFault(
+                Diagnostic(
+                    "wrong-const",
+                    f"{p.name!r} is a compile-time value and was given a {type(value).__name__}, which can change",
+                    self._place(p),
+                    "declared here",
+                    help="pass a number, a string, or a tuple of them",
+                )
+            ) from None
+        return key
+
+    def _place(self, p: Parameter) -> Span | None:
+        """Where a parameter is declared."""
+        found = [q for q in self.definition.tree.parameters if q.name == p.name]
+        return found[0].name_span if found else None
 
     def _captured(self) -> Any:
         """The values of captured names, as something hashable; the same object while none has changed."""
@@ -253,12 +279,45 @@ class Kernel:
     def program(self, *args: Any, **named: Any) -> Program:
         """The program of this specialisation: arguments, or `spec`s in their place."""
         values = self._bind(args, named)
-        arguments = {p.name: _argument(p, v) for p, v in zip(self.parameters, values, strict=True)}
+        arguments = {p.name: self._argument(p, v) for p, v in zip(self.parameters, values, strict=True)}
         key = (self._captured(), *((n, repr(a)) for n, a in arguments.items()))
         with self._lock:
             if key not in self._programs:
                 self._programs[key] = _compiled(self.definition, arguments, key)
             return self._programs[key]
+
+    def _argument(self, p: Parameter, value: Any) -> Argument:
+        """What the compiler needs to know of an argument."""
+        from .compiler.lower.signature import ArrayArgument, ConstArgument, ScalarArgument
+        from .dtypes import from_numpy
+
+        if p.kind == "const":
+            return ConstArgument(value)
+        if p.kind == "scalar":
+            return ScalarArgument(from_numpy(value.dtype) if isinstance(value, np.generic) else None)
+        dtype = from_numpy(value.dtype)
+        if dtype is None:
+            raise LaunchFault(self._no_dtype(p, value))
+        return ArrayArgument(dtype, value.ndim)
+
+    def _no_dtype(self, p: Parameter, value: Any) -> Diagnostic:
+        from .runtime.array import describe_dtype
+
+        if value.dtype == np.float64:
+            return Diagnostic(
+                "no-f64",
+                f"{p.name!r} was given a float64 array, and Apple GPUs have no 64-bit floats",
+                self._place(p),
+                "declared here",
+                help=f"convert it: `{p.name}.astype(np.float32)`",
+            )
+        return Diagnostic(
+            "wrong-dtype",
+            f"{p.name!r} was given an array of {describe_dtype(value.dtype)}, which the language has not",
+            self._place(p),
+            "declared here",
+            help="it has bool, i8 … i64, u8 … u64, f16, bf16 and f32",
+        )
 
     def msl(self, *args: Any, **named: Any) -> str:
         """The Metal source of this specialisation."""
@@ -267,7 +326,7 @@ class Kernel:
     def compile(self, *args: Any, **named: Any) -> Kernel:
         """Compiles for these arguments (or specs) now, so that the first call does not."""
         values = self._bind(args, named)
-        key, _ = self._key([_stand_in(v) for v in values])
+        key, _ = self._key(values)
         self._launcher(key, values).compile()
         return self
 
@@ -296,14 +355,6 @@ def _shown_grid(program: Program) -> str:
     return f"{show(program.launches[0].threads)} threads"
 
 
-def _stand_in(value: Any) -> Any:
-    return value
-
-
-def _constant_key(value: Any) -> Any:
-    return type(value), repr(value) if isinstance(value, float | tuple) else value
-
-
 def _watched(definition: Definition) -> tuple[tuple[Definition, str], ...]:
     """The captured names that may change, in this definition and in the functions it uses."""
     found: list[tuple[Definition, str]] = []
@@ -326,32 +377,6 @@ def _is_builtin(name: str, value: Any) -> bool:
     import types
 
     return getattr(builtins, name, None) is value or isinstance(value, types.ModuleType)
-
-
-def _argument(p: Parameter, value: Any) -> Argument:
-    from .compiler.lower.signature import ArrayArgument, ConstArgument, ScalarArgument
-    from .dtypes import from_numpy
-    from .runtime.array import describe_dtype
-
-    if p.kind == "const":
-        return ConstArgument(value)
-    if p.kind == "scalar":
-        return ScalarArgument(from_numpy(value.dtype) if isinstance(value, np.generic) else None)
-    dtype = from_numpy(value.dtype)
-    if dtype is None:
-        raise LaunchFault(_no_dtype(p, value, describe_dtype(value.dtype)))
-    return ArrayArgument(dtype, value.ndim)
-
-
-def _no_dtype(p: Parameter, value: Any, shown: str) -> Diagnostic:
-    if value.dtype == np.float64:
-        return Diagnostic(
-            "no-f64",
-            f"{p.name!r} was given a float64 array, and Apple GPUs have no 64-bit floats",
-            help=f"convert it: `{p.name}.astype(np.float32)`",
-        )
-    return Diagnostic("wrong-dtype", f"{p.name!r} was given an array of {shown}, which the language has not",
-                      help="it has bool, i8 … i64, u8 … u64, f16, bf16 and f32")  # fmt: skip
 
 
 def _compiled(definition: Definition, arguments: Mapping[str, Argument], key: tuple[Any, ...]) -> Program:
@@ -382,7 +407,7 @@ def _read_parameters(definition: Definition) -> tuple[Parameter, ...]:
     found = disk().get(name)
     if found is not None:
         try:
-            return tuple(Parameter(n, k, h, _untuple(d)) for n, k, h, d in json.loads(found))
+            return tuple(Parameter(n, k, h, _untuple(d), o) for n, k, h, d, o in json.loads(found))
         except (ValueError, TypeError):
             pass
     from .compiler.lower.signature import declare

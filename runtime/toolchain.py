@@ -41,7 +41,8 @@ FLAGS = (
     "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
     "-Xclang", "-ffloat16-excess-precision=none",
 )  # fmt: skip
-FAST_MATH = ("-ffast-math", "-ffp-contract=fast")
+# NaN stays a value: the bit tests of generated text must not be folded.
+FAST_MATH = ("-ffast-math", "-fno-finite-math-only", "-ffp-contract=fast")
 
 
 @dataclass(frozen=True)

@@ -42,3 +42,5 @@
 #define constant const
 #define thread
 #define threadgroup
+// A loop around a call is vectorised only where the call is inlined, however long the function is.
+#define inline inline __attribute__((always_inline))

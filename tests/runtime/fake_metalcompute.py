@@ -26,12 +26,12 @@ BEHIND = bytes([0xA5]) * 2**15  # a whole group of the widest elements
 _KERNEL = re.compile(r"\bkernel\s+void\s+(\w+)\s*\(")
 _PARAM = re.compile(r"(?P<type>.*?)\s*\b\w+\s*\[\[(?P<what>\w+)(?:\((?P<index>\d+)\))?\]\]\s*", re.S)
 _POSITIONS = {
-    "thread_position_in_grid": "gid",
-    "threads_per_grid": "total",
-    "threads_per_threadgroup": "group",
-    "threadgroup_position_in_grid": "(gid / group)",
-    "thread_position_in_threadgroup": "(gid % group)",
-    "thread_index_in_threadgroup": "(gid % group)",
+    "thread_position_in_grid": "fake_gid",
+    "threads_per_grid": "fake_total",
+    "threads_per_threadgroup": "fake_group",
+    "threadgroup_position_in_grid": "(fake_gid / fake_group)",
+    "thread_position_in_threadgroup": "(fake_gid % fake_group)",
+    "thread_index_in_threadgroup": "(fake_gid % fake_group)",
 }
 
 
@@ -199,11 +199,11 @@ def _driver(name: str, params: Sequence[re.Match[str]]) -> str:
         if param["what"] != "buffer":
             arguments.append(f"({kind}){_POSITIONS[param['what']]}")
         elif kind.endswith("&"):
-            arguments.append(f"*({kind[:-1].strip()}*)buffers[{param['index']}]")
+            arguments.append(f"*({kind[:-1].strip()}*)fake_buffers[{param['index']}]")
         else:
-            arguments.append(f"({kind})buffers[{param['index']}]")
+            arguments.append(f"({kind})fake_buffers[{param['index']}]")
     return (
         f'extern "C" __attribute__((visibility("default")))\n'
-        f"void fake_{name}(void* const* buffers, unsigned total, unsigned group) {{\n"
-        f"    for (unsigned gid = total; gid-- > 0;) {name}({', '.join(arguments)});\n}}\n"
+        f"void fake_{name}(void* const* fake_buffers, unsigned fake_total, unsigned fake_group) {{\n"
+        f"    for (unsigned fake_gid = fake_total; fake_gid-- > 0;) {name}({', '.join(arguments)});\n}}\n"
     )

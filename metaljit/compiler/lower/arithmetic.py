@@ -254,14 +254,7 @@ def apply(body: Body, op: Operation, args: Sequence[Value], span: Span, spans: S
     if op.rule == "select" and beside is not None:
         rest = [v.type.scalar for v in args[1:] if isinstance(v, Typed)]
         beside = rest[0] if rest else None
-    values = [
-        v
-        if isinstance(v, Typed)
-        else literal_beside(v.value, beside, s)
-        if isinstance(v, Literal) and beside
-        else typed(v, s)
-        for v, s in zip(args, spans, strict=True)
-    ]
+    values = [_operand(op, k, v, beside, s) for k, (v, s) in enumerate(zip(args, spans, strict=True))]
     typing = _typing(op, values, span)
     n = lanes.pop() if lanes else 1
     operands = tuple(
@@ -274,6 +267,14 @@ def apply(body: Body, op: Operation, args: Sequence[Value], span: Span, spans: S
     poly, exact = _poly(body, op.name, operands, typing.result)
     holds, fails = _condition(op.name, operands)
     return Typed(ir.Apply(op.name, tuple(o.expr for o in operands), result, exact), poly, holds, fails)
+
+
+def _operand(op: Operation, k: int, value: Value, beside: DType | None, span: Span) -> Typed:
+    """An operand with its type: a literal takes that of the others, but an exponent of two is a number of its own."""
+    own = op.rule == "scale" and k == 1
+    if isinstance(value, Literal) and beside is not None and not own:
+        return literal_beside(value.value, beside, span)
+    return typed(value, span)
 
 
 def _on_lanes(

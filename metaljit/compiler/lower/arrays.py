@@ -161,6 +161,8 @@ def _as_margin(unit: Unit, goal: Poly) -> ir.Margin | None:
     sure = unit.facts.eliminate(goal, keep)
     if sure is None:
         return None
+    if sure.constant is not None:
+        return None  # it never holds
     positions = sure.symbols() & set(unit.position_symbols)
     if len(positions) > 1:
         return None

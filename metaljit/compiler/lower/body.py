@@ -160,16 +160,26 @@ class Unit:
         """A scalar or vector parameter."""
         type = self.spec.scalars[name]
         if isinstance(type, Vec):
-            parts = tuple(self.uniform(f"{name}.{k}", type.scalar, None, name, k) for k in range(type.lanes))
-            return Typed(ir.Vector(parts, type))
-        expr = self.uniform(name, type, None, name)
+            lanes = [self._number(f"{name}.{k}", type.scalar, name, k) for k in range(type.lanes)]
+            return Typed(ir.Vector(tuple(v.expr for v in lanes), type))
+        return self._number(name, type, name, 0)
+
+    def _number(self, uniform: str, type: DType, scalar: str, lane: int) -> Typed:
+        expr = self.uniform(uniform, type, None, scalar, lane)
         if not type.is_integer:
             return Typed(expr)
-        if name not in self.extent_polys:
-            poly = self.facts.symbol(name, [int(type.smallest)], [int(type.largest)])
-            self.extent_polys[name] = poly
-            self.uniform_symbols[self.facts.number(poly)] = name
-        return Typed(expr, self.extent_polys[name])
+        if uniform not in self.extent_polys:
+            poly = self.facts.symbol(uniform, [int(type.smallest)], [int(type.largest)])
+            self.extent_polys[uniform] = poly
+            self.uniform_symbols[self.facts.number(poly)] = uniform
+        return Typed(expr, self.extent_polys[uniform])
+
+    def lane(self, value: Typed, k: int) -> Typed:
+        """Lane `k` of a vector; of a vector parameter, the number that was passed."""
+        assert isinstance(value.type, Vec)
+        if isinstance(value.expr, ir.Vector) and isinstance(part := value.expr.parts[k], ir.Uniform):
+            return Typed(part, self.extent_polys.get(part.name))
+        return Typed(ir.Lane(value.expr, k, value.type.scalar))
 
 
 @dataclass
@@ -192,13 +202,15 @@ class Carried:
 class LoopFrame:
     """A loop around where lowering stands: what it carries, and how `break` is spelled in it.
 
-    The items of a carried tuple `t` (in `groups`) are carried as `t.0`, `t.1`, …
+    The items of a carried tuple `t` (in `groups`) are carried as `t.0`, `t.1`, … An unrolled loop that nothing
+    leaves `flows`: its carried names have the types of a loop, but no variables.
     """
 
     carried: dict[str, Carried] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     broken: dict[str, Unset] = field(default_factory=dict)
     unrolled: bool = False
+    flows: bool = False
     stop: ir.Var | None = None
 
     def content(self, name: str) -> Value:

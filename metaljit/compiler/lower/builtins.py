@@ -15,10 +15,12 @@ from metaljit.grammar import tree
 from ...conversions import check_bitcast, check_saturate
 from ...dtypes import BF16, BOOL, F16, F32, I32, U32, DType, Vec
 from ...operation_rules import Refusal
+from ...extents import Extent, Lit, Op, Sym
 from ...operations import OPERATIONS
 from ...source import Span
 from ...symbols import Builtin
 from .. import ir
+from ..bounds import Poly
 from . import arrays, calls, expressions, reductions
 from .arithmetic import apply, binary, describe, implicit, index_type, known, truth, typed
 from .body import Body
@@ -461,8 +463,34 @@ def _require(body: Body, node: tree.Call) -> Value:
     message = condition.span.text
     if rest:
         message = expressions.constant_of(body, rest[0], "the message of require")
-    body.unit.requirements.append((shapes.extent(condition), str(message), node.span))
+    required = shapes.extent(condition)
+    body.unit.requirements.append((required, str(message), node.span))
+    body.assume(_holds(body, required))
     return Literal(None)
+
+
+def _holds(body: Body, condition: Extent) -> list[Poly]:
+    """What a required condition says of integers."""
+    match condition:
+        case Op("and", args):
+            return [p for a in args for p in _holds(body, a)]
+        case Op(("<" | "<=" | ">" | ">=" | "==") as symbol, (a, b)) if _is_whole(body, a) and _is_whole(body, b):
+            x, y = body.unit.extent_poly(a), body.unit.extent_poly(b)
+            return {"<": [y - x - 1], "<=": [y - x], ">": [x - y - 1], ">=": [x - y], "==": [x - y, y - x]}[symbol]
+        case _:
+            return []
+
+
+def _is_whole(body: Body, extent: Extent) -> bool:
+    """Whether an extent expression is surely an integer."""
+    match extent:
+        case Lit(value):
+            return isinstance(value, int) and not isinstance(value, bool)
+        case Sym(name):
+            type = body.unit.spec.scalars.get(name, I32)
+            return isinstance(type, DType) and type.is_integer
+        case Op(op, args):
+            return op in ("+", "-", "*", "//", "%", "min", "max", "ceil_div") and all(_is_whole(body, a) for a in args)
 
 
 def _static_assert(body: Body, node: tree.Call) -> Value:

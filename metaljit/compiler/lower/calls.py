@@ -238,7 +238,7 @@ def _bind(
     body: Body, node: tree.Call, declaration: tree.Function, text: FunctionText
 ) -> dict[str, tuple[Value, Span]]:
     """Arguments by name, by Python's rules."""
-    names = [p.name for p in declaration.parameters]
+    names = [p.name for p in declaration.parameters if not p.keyword_only]
     positional = expressions.spread(body, node.args)
     named = expressions.lower_all(body, [k.value for k in node.keywords])
     if len(positional) > len(names):
@@ -248,8 +248,9 @@ def _bind(
         [a.span for a in node.args] if len(node.args) == len(positional) else [node.span] * len(positional)
     )
     given = {n: (v, s) for n, v, s in zip(names, positional, spans, strict=False)}
+    every = {p.name for p in declaration.parameters}
     for k, value in zip(node.keywords, named, strict=True):
-        if k.name not in names:
+        if k.name not in every:
             fault(
                 "unknown-keyword",
                 f"{text.name} has no parameter {k.name!r}",
@@ -276,7 +277,7 @@ def _bind(
             expressions.free_value(body, constant(p.default, inner), p.name, p.span),
             p.default.span,
         )
-    return {n: given[n] for n in names}
+    return {p.name: given[p.name] for p in declaration.parameters}
 
 
 def _parameters(
@@ -297,9 +298,7 @@ def _parameters(
                 var = body.var(name, value.type)
                 variables.append(var)
                 passed.append(expr)
-                keys.append((value.type, poly.key() if poly is not None and arrays else None))
-                if poly is None or not arrays:
-                    return Typed(ir.Read(var))
+                keys.append((value.type, poly.key() if poly is not None else None))
                 return Typed(ir.Read(var), poly)
             case Group(items, index):
                 keys.append(("group", len(items), index))
@@ -460,7 +459,7 @@ def _emit_call(body: Body, made: ir.Function, template: Value, parameters: Param
         return constant
     name = f"{made.name}#{_number(body.unit, made)}"
     if len(made.results) == 1 and isinstance(template, Typed):
-        call = Typed(ir.Call(name, parameters.passed, made.results[0]))
+        call = Typed(ir.Call(name, parameters.passed, made.results[0]), template.poly)
         return call if is_pure(body.unit, made) else body.let(made.name, call, span)
     variables = tuple(body.var(f"{made.name}_{k}", t) for k, t in enumerate(made.results))
     body.emit(ir.CallInto(name, parameters.passed, variables, span))
@@ -470,8 +469,8 @@ def _emit_call(body: Body, made: ir.Function, template: Value, parameters: Param
         match pattern:
             case Group(items, index):
                 return Group(tuple(fill(i) for i in items), index)
-            case Typed():
-                return Typed(ir.Read(next(reads)))
+            case Typed(_, poly):
+                return Typed(ir.Read(next(reads)), poly)
             case _:
                 return pattern
 

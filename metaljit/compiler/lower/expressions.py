@@ -258,7 +258,7 @@ def _swizzle(body: Body, value: Typed, names: str, node: tree.Attribute) -> Valu
         if all(n in letters[: type.lanes] for n in names) and 1 <= len(names) <= 4:
             lanes = [letters.index(n) for n in names]
             if len(lanes) == 1:
-                return Typed(ir.Lane(value.expr, lanes[0], type.scalar))
+                return body.unit.lane(value, lanes[0])
             kept = body.pinned(value, node.span) if not isinstance(value.expr, ir.Read) else value
             assert isinstance(kept, Typed)
             parts = tuple(ir.Lane(kept.expr, k, type.scalar) for k in lanes)
@@ -303,7 +303,7 @@ def _lane(body: Body, value: Typed, index: Value, span: Span) -> Value:
     if isinstance(at, Literal):
         if not isinstance(at.value, int) or not 0 <= at.value < type.lanes:
             fault("index-range", f"{type} has no lane {at.value}", span)
-        return Typed(ir.Lane(value.expr, at.value, type.scalar))
+        return body.unit.lane(value, at.value)
     proved = (
         at.poly is not None
         and body.unit.facts.proves(at.poly)

@@ -220,7 +220,8 @@ def unrolled(body: Body, node: tree.For, items: Sequence[Value]) -> None:
             body.emit(ir.Declare(frame.stop, ir.Const(False, BOOL), span))
 
     made = run(body, Turns(node, names, enter, turn, flows=not leaves))
-    body.block += made.block
+    if leaves:
+        body.block += made.block
     if not leaves:
         body.env.update({n: v for n, v in made.env.items() if n in targets})
         if made.done:
@@ -325,20 +326,21 @@ def run(body: Body, loop: Turns) -> Lowered:
     The variables are declared before the loop; afterwards the names hold them.
     """
     unit, span = body.unit, loop.node.span
-    before, groups = _entering(body, loop.names)
+    before, groups = _entering(body, loop)
     key = (id(loop.node), tuple(unit.calls))
     frame: LoopFrame | None = None
     types: dict[str, Type | None] = {n: t for n, t in unit.loop_types.get(key, {}).items() if n in before}
     if any(n not in types for n in before):
         with unit.rollback():
             frame = _guess(body, before, groups)
+            frame.flows = loop.flows
             _attempt(body, frame, loop)
             types = _joined(before, frame) | types
     dropped: set[tuple[str, bool]] = set()
     conflicts: dict[str, list[Value]] = {n: c.seen for n, c in frame.carried.items()} if frame else {}
     for _ in range(ATTEMPTS):
         with unit.rollback() as attempt:
-            frame = _frame(body, before, groups, types, dropped, span, conflicts)
+            frame = _frame(body, before, groups, types, dropped, loop, conflicts)
             made = _attempt(body, frame, loop)
             again = _joined(before, frame)
             changed = {n: again[n] for n in frame.carried if again[n] != types[n]}
@@ -356,17 +358,21 @@ def run(body: Body, loop: Turns) -> Lowered:
             help="declare them before the loop: `x: f32 = 0`",
         )
     unit.loop_types[key] = {n: t for n, t in types.items() if t is not None}
-    if loop.flows:
-        body.env.update({n: v for n, v in made.env.items() if n in loop.names})
-    _leave_names(body, frame, before, loop)
+    _leave_names(body, frame, before, loop, made)
     return made
 
 
-def _entering(body: Body, names: Sequence[str]) -> tuple[dict[str, Value], dict[str, Group]]:
-    """The values that a loop carries: numbers by name, the items of a tuple `t` as `t.0`, `t.1`, …"""
+def _entering(body: Body, loop: Turns) -> tuple[dict[str, Value], dict[str, Group]]:
+    """The values that a loop carries: numbers by name, the items of a tuple `t` as `t.0`, `t.1`, …
+
+    A name that only inner loops bind, as their target, is not carried.
+    """
     before: dict[str, Value] = {}
     groups: dict[str, Group] = {}
-    for n in names:
+    carried = set(statements.assigned(loop.node.body, targets=False))
+    for n in loop.names:
+        if n not in carried:
+            continue
         match body.env.get(n):
             case (Typed() | Literal()) as value:
                 before[n] = value
@@ -392,16 +398,20 @@ def _frame(
     groups: dict[str, Group],
     types: dict[str, Type | None],
     dropped: set[tuple[str, bool]],
-    span: Span,
+    loop: Turns,
     conflicts: Mapping[str, Sequence[Value]],
 ) -> LoopFrame:
-    frame = LoopFrame(groups=groups)
+    span = loop.node.span
+    frame = LoopFrame(groups=groups, flows=loop.flows)
     for n, value in before.items():
         type = types.get(n)
         if type is None:
             changed = next((describe(v) for v in conflicts.get(n, ()) if describe(v) != describe(value)), "")
             why = f"it is {describe(value)} before this loop and becomes {changed or 'another type'} in it"
             frame.broken[n] = Unset(why, span, "in this loop", is_conflict=True)
+            continue
+        if loop.flows:  # straight-line code: the type is that of a loop, the values are known one by one
+            frame.carried[n] = Carried(body.var(n, type), convert(body, value, type, span))
             continue
         outer = next((f.carried[n] for f in reversed(body.loops) if n in f.carried), None)
         shared = outer is not None and outer.var.number in body.mutable and outer.var.type == type
@@ -427,8 +437,11 @@ def _attempt(body: Body, frame: LoopFrame, loop: Turns) -> Lowered:
     earlier = list(unit.diagnostics)
     with body.nested() as block:
         fixed = {n: body.env[n] for n in loop.names if isinstance(body.env.get(n), View | Private | Meta)}
-        for n in frame.carried.keys() | frame.groups.keys() | frame.broken.keys():
-            body.env[n] = frame.content(n)
+        for n in loop.names:
+            if n in frame.carried or n in frame.groups or n in frame.broken:
+                body.env[n] = frame.content(n)
+            elif not loop.flows and n not in fixed and n in body.env:
+                body.env[n] = Unset("this loop binds it anew in each turn", loop.node.span, "this loop")
         body.loops.append(frame)
         try:
             var = loop.enter()
@@ -453,10 +466,14 @@ def _attempt(body: Body, frame: LoopFrame, loop: Turns) -> Lowered:
     return made
 
 
-def rebind(body: Body, name: str, carried: Carried, value: Value, span: Span) -> Value:
+def rebind(
+    body: Body, name: str, carried: Carried, value: Value, span: Span, *, flows: bool = False
+) -> Value:
     """What a carried name holds after an assignment: its variable changes, here and now."""
     carried.seen.append(value)
     type = carried.var.type
+    if flows and join_types(carried.held, value) == type:
+        return statements.kept(body, convert(body, value, type, span), name.replace(".", "_"), span)
     if carried.var.number not in body.mutable or join_types(Typed(ir.Read(carried.var)), value) != type:
         # the first guess, or an attempt whose types do not fit yet: the name just holds the value
         return body.let(name.replace(".", "_"), value, span) if isinstance(value, Typed) else value
@@ -477,7 +494,7 @@ def rebind_group(body: Body, name: str, frame: LoopFrame, value: Value, span: Sp
     items = [body.pinned(v, span) for v in value.items]
     return Group(
         tuple(
-            rebind(body, f"{name}.{k}", frame.carried[f"{name}.{k}"], v, span)
+            rebind(body, f"{name}.{k}", frame.carried[f"{name}.{k}"], v, span, flows=frame.flows)
             if f"{name}.{k}" in frame.carried
             else v
             for k, v in enumerate(items)
@@ -518,22 +535,31 @@ def _widest(types: Sequence[Type]) -> Type:
     return max(types, key=lambda t: (t.scalar.is_float, t.scalar.bits))
 
 
-def _leave_names(body: Body, frame: LoopFrame, before: dict[str, Value], loop: Turns) -> None:
+def _leave_names(body: Body, frame: LoopFrame, before: dict[str, Value], loop: Turns, made: Lowered) -> None:
     """Declares the carried variables; after the loop, the names hold them."""
     span = loop.node.span
     for n, c in frame.carried.items():
-        if not c.shared:
-            body.emit(ir.Declare(c.var, convert(body, before[n], c.var.type, span).expr, span))
-        type = c.var.type
-        poly = _bounded(body, n, type, c.bounds) if isinstance(type, DType) and type.is_integer else None
-        c.held = Typed(ir.Read(c.var), poly)
-        outer = next((f.carried[n] for f in reversed(body.loops) if n in f.carried), None)
+        if loop.flows:
+            c.held = frame.found(n, made.env) or c.held
+        else:
+            if not c.shared:
+                body.emit(ir.Declare(c.var, convert(body, before[n], c.var.type, span).expr, span))
+            type = c.var.type
+            poly = _bounded(body, n, type, c.bounds) if isinstance(type, DType) and type.is_integer else None
+            c.held = Typed(ir.Read(c.var), poly)
+    if loop.flows:
+        body.block += made.block
+    for n, c in frame.carried.items():
+        outer = next((f for f in reversed(body.loops) if n in f.carried), None)
         if outer is not None:
-            c.held = rebind(body, n, outer, c.held, span)
+            c.held = rebind(body, n, outer.carried[n], c.held, span, flows=outer.flows)
     for n in loop.names:
         if n in frame.carried or n in frame.groups or n in frame.broken:
             body.env[n] = frame.content(n)
-        elif n not in body.env:
+        elif loop.flows:
+            if n in made.env:
+                body.env[n] = made.env[n]
+        else:
             body.env[n] = Unset("the loop may not run", span, "this loop")
 
 

@@ -54,6 +54,7 @@ class Declared:
     default: Any
     has_default: bool
     span: Span
+    keyword_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def unknown_name(name: str, span: Span, known: tuple[str, ...] = ()) -> Any:
 def declare(function: tree.Function, resolve: Resolve) -> Signature:
     """The signature of a kernel as written."""
     names = Names(resolve)
-    params = tuple(_parameter(p, names) for p in function.parameters)
+    params = tuple(replace(_parameter(p, names), keyword_only=p.keyword_only) for p in function.parameters)
     seen: set[str] = set()
     for p in params:
         if p.name in seen:

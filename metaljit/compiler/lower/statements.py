@@ -16,6 +16,7 @@ from ...dtypes import BOOL, DType, Type, Vec
 from ...source import Span
 from .. import ir
 from . import arrays, expressions, loops
+from ..bounds import Poly
 from .arithmetic import binary, convert, describe, implicit, truth, typed
 from .body import Body, Site, require_value
 from .signature import Names, annotation
@@ -80,8 +81,8 @@ class ResultPlan:
         return tuple(t.type for t in leaves(self.value) if isinstance(t, Typed)) if self.value else ()
 
 
-def _pattern(type: Type) -> Typed:
-    return Typed(ir.Read(ir.Var("result", type, 0)))
+def _pattern(type: Type, poly: Poly | None = None) -> Typed:
+    return Typed(ir.Read(ir.Var("result", type, 0)), poly)
 
 
 def leaves(value: Value | None) -> list[Value]:
@@ -140,8 +141,8 @@ def statement(body: Body, node: tree.Stmt) -> None:
             assert_never(node)
 
 
-def assigned(nodes: Sequence[tree.Stmt]) -> list[str]:
-    """Names that statements bind, in the order of their first binding."""
+def assigned(nodes: Sequence[tree.Stmt], *, targets: bool = True) -> list[str]:
+    """Names that statements bind, in the order of their first binding; those of `for` only with `targets`."""
     found: dict[str, None] = {}
 
     def target(t: tree.Target | tree.Star) -> None:
@@ -165,12 +166,13 @@ def assigned(nodes: Sequence[tree.Stmt]) -> list[str]:
             case tree.Declare(t, _, _) | tree.Augment(t, _, _):
                 target(t)
             case tree.If(_, then, orelse):
-                found.update(dict.fromkeys(assigned(then) + assigned(orelse)))
+                found.update(dict.fromkeys(assigned((*then, *orelse), targets=targets)))
             case tree.For(t, _, inner):
-                target(t)
-                found.update(dict.fromkeys(assigned(inner)))
+                if targets:
+                    target(t)
+                found.update(dict.fromkeys(assigned(inner, targets=targets)))
             case tree.While(_, inner):
-                found.update(dict.fromkeys(assigned(inner)))
+                found.update(dict.fromkeys(assigned(inner, targets=targets)))
             case _:
                 pass
     return list(found)
@@ -182,7 +184,7 @@ def assigned(nodes: Sequence[tree.Stmt]) -> list[str]:
 def _assign(body: Body, targets: Sequence[tree.Target], node: tree.Expr) -> None:
     value = expressions.lower(body, node)
     if len(targets) > 1:
-        value = _kept(body, value, "t", node.span)
+        value = kept(body, value, "t", node.span)
     for t in targets:
         assign(body, t, value, node.span)
 
@@ -223,14 +225,14 @@ def bind(body: Body, name: str, value: Value, span: Span) -> None:
         value = implicit(body, value, declared[0], span, f"the declared {name!r}")
     frame = next((f for f in reversed(body.loops) if name in f.carried or name in f.groups), None)
     if frame is None:
-        body.env[name] = _kept(body, value, name, span)
+        body.env[name] = kept(body, value, name, span)
     elif name in frame.groups:
         body.env[name] = loops.rebind_group(body, name, frame, value, span)
     else:
-        body.env[name] = loops.rebind(body, name, frame.carried[name], value, span)
+        body.env[name] = loops.rebind(body, name, frame.carried[name], value, span, flows=frame.flows)
 
 
-def _kept(body: Body, value: Value, name: str, span: Span) -> Value:
+def kept(body: Body, value: Value, name: str, span: Span) -> Value:
     """The value as a name holds it: computed once, here."""
     match value:
         case Typed(ir.Read() | ir.Const() | ir.Uniform() as expr) if body.is_stable(expr):
@@ -238,7 +240,7 @@ def _kept(body: Body, value: Value, name: str, span: Span) -> Value:
         case Typed():
             return body.let(name, value, span)
         case Group(items, index):
-            return Group(tuple(_kept(body, v, f"{name}_{k}", span) for k, v in enumerate(items)), index)
+            return Group(tuple(kept(body, v, f"{name}_{k}", span) for k, v in enumerate(items)), index)
         case _:
             return value
 
@@ -247,9 +249,9 @@ def _unpack(
     body: Body, items: Sequence[tree.Target | tree.Star], value: Value, target_span: Span, span: Span
 ) -> None:
     if isinstance(value, Typed) and isinstance(value.type, Vec):
-        kept = body.pinned(body.let("v", value, span), span)
-        assert isinstance(kept, Typed) and isinstance(kept.type, Vec)
-        values = [Typed(ir.Lane(kept.expr, k, kept.type.scalar)) for k in range(kept.type.lanes)]
+        passed = isinstance(value.expr, ir.Vector) and all(isinstance(p, ir.Uniform) for p in value.expr.parts)
+        whole = value if passed else body.let("v", value, span)
+        values = [body.unit.lane(whole, k) for k in range(value.type.lanes)]
         group: tuple[Value, ...] = tuple(values)
         index = False
     else:
@@ -515,7 +517,7 @@ def _as_pattern(value: Value, span: Span) -> Value:
         case Group(items, index):
             return Group(tuple(_as_pattern(i, span) for i in items), index)
         case Typed():
-            return _pattern(value.type)
+            return _pattern(value.type, value.poly)
         case Literal(v) if isinstance(v, int | float):
             return _pattern(typed(value, span).type)
         case _:

@@ -1,0 +1,84 @@
+"""What the ops share about their arguments: which arrays are taken, views of them, and refusals as sentences.
+
+In: what the user passed. Out: the same array, a view of it, or an error that names the op and the argument. Nothing
+here computes on the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+import metaljit as mj
+
+Operand: TypeAlias = "NDArray[Any] | mj.Array"
+
+
+def refuse(
+    op: str, message: str, help: str = "", slug: str = "op-argument", error: type[mj.MetaljitError] | None = None
+) -> NoReturn:
+    """LaunchFault, or the `error` given, for op `op`."""
+    raise (error or mj.LaunchFault)(mj.Diagnostic(slug, f"ops.{op}: {message}", help=help))
+
+
+def check_array(op: str, name: str, x: Any, allowed: Sequence[Any], what: str) -> None:
+    """TypeFault unless `x` is an array of one of the element types `allowed`, which `what` describes."""
+    if not isinstance(x, np.ndarray | np.generic | mj.Array):
+        refuse(op, f"`{name}` takes an array and got {type(x).__name__}", f"pass `np.asarray({name}, dtype=…)`",
+               "op-dtype", mj.TypeFault)  # fmt: skip
+    if any(x.dtype == t.numpy for t in allowed):
+        return
+    reason = ", and Apple GPUs have no 64-bit floats" if x.dtype == np.float64 else ""
+    way = f"`{name}.astype(np.float32)`" if x.dtype == np.float64 else f"`{name}.astype(…)`"
+    slug = "no-f64" if x.dtype == np.float64 else "op-dtype"
+    refuse(op, f"`{name}` takes {what} and is {x.dtype.name}{reason}", f"convert it: {way}", slug, mj.TypeFault)
+
+
+def dtype_of(op: str, given: Any, allowed: Sequence[Any]) -> np.dtype[Any]:
+    """The NumPy dtype meant by a dtype of NumPy or of the language; TypeFault unless it is one of `allowed`."""
+    try:
+        found = np.dtype(getattr(given, "numpy", given))
+    except TypeError:
+        found = None
+    if found is None or all(found != t.numpy for t in allowed):
+        names = ", ".join(t.numpy.name for t in allowed)
+        refuse(op, f"`dtype` is one of {names}, not {given!r}", slug="op-dtype", error=mj.TypeFault)
+    return found
+
+
+def whole(op: str, name: str, value: Any, least: int) -> int:
+    """The integer `value`, at least `least`."""
+    try:
+        number = index(value)
+    except TypeError:
+        refuse(op, f"`{name}` takes whole numbers and got {value!r}")
+    if number < least:
+        refuse(op, f"`{name}` is at least {least} and got {number}")
+    return number
+
+
+def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """The axes meant by `axes`, ascending; None is all of them."""
+    if given is None:
+        return tuple(range(rank))
+    items = tuple(given) if isinstance(given, Sequence) else (given,)
+    found: set[int] = set()
+    for item in items:
+        axis = whole(op, "axes", item, -rank)
+        if axis >= rank:
+            refuse(op, f"`axes` has {axis}, and the array has {rank} axes", f"axes go from {-rank} to {rank - 1}")
+        if axis % rank in found:
+            refuse(op, f"`axes` names axis {axis % rank} twice: {items}")
+        found.add(axis % rank)
+    return tuple(sorted(found))
+
+
+def viewed(x: Operand, view: Callable[[NDArray[Any]], NDArray[Any]]) -> Operand:
+    """NumPy's `view(x)`; of an array on a device, an array there."""
+    if isinstance(x, mj.Array):
+        return mj.asarray(view(x.numpy()), device=x.device)
+    return view(np.asarray(x))
