@@ -86,8 +86,9 @@ class Actions:
 
     def subscript(self, parts: Parts) -> tree.Subscript:
         indices = nodes(parts[1:])
-        if len(indices) == 1 and isinstance(indices[0], tree.TupleExpr) and indices[0].span.text[0] == "(":
-            indices = indices[0].items
+        match parts:
+            case [_, _, tree.TupleExpr(items=items, span=span), None, _] if span.text.startswith("("):
+                indices = items  # `x[(a, b)]` is `x[a, b]`, but `x[(a, b),]` and `x[[a, b]]` are not
         return tree.Subscript(parts[0], indices, span=over(parts))
 
     def keyword(self, parts: Parts) -> tree.Keyword:
@@ -295,10 +296,8 @@ class Actions:
 
     def definition(self, parts: Parts) -> tree.Function:
         start = next(i for i, part in enumerate(parts) if isinstance(part, Token))
-        def_, called, _, parameters, _, _, returns, colon, body = parts[start:]
-        docstring = None
-        if isinstance(body[0], tree.ExprStmt) and isinstance(body[0].value, tree.String):
-            docstring, body = body[0].value.value, body[1:]
+        def_, called, _, parameters, _, _, returns, colon, block = parts[start:]
+        docstring, body = split_docstring(block)
         return tree.Function(
             name(called),
             tuple(parts[:start]),
@@ -348,6 +347,14 @@ def assigned(node: Any) -> Any:
                 raise fault("two-stars", stars[1].span, second=stars[0].span)
             return tree.TupleTarget(tuple(assigned(item) for item in node.items), span=node.span)
     raise fault("not-a-target", node.span, found=_described(node))
+
+
+def split_docstring(body: tuple[Any, ...]) -> tuple[str | None, tuple[Any, ...]]:
+    """The text of a string that stands first, and what follows it."""
+    match body:
+        case (tree.ExprStmt(value=tree.String(value=text)), *_):
+            return text, body[1:]
+    return None, body
 
 
 def _flat(parts: Sequence[Any]) -> tuple[Any, ...]:

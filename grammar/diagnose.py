@@ -7,7 +7,7 @@ fault of a row of mistakes.py, by the first rule below that knows the case; with
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ from itertools import takewhile
 from keyword import iskeyword
 
 from metaljit.grammar.mistakes import LONGEST_SHOWN, fault
-from metaljit.grammar.tokens import CLOSERS, OPENERS, Token, Tokens
+from metaljit.grammar.tokens import CLOSERS, OPENERS, Token
 from metaljit.source import SyntaxFault
 
 _RESERVED = {
@@ -67,19 +67,8 @@ _LAYOUT = {
     "STRING": "a string",
 }
 _STARTS_VALUE = {
-    "NAME",
-    "INTEGER",
-    "FLOAT",
-    "STRING",
-    "True",
-    "False",
-    "None",
-    "...",
-    "(",
-    "[",
-    "not",
-    "~",
-    "SIGN",
+    *("NAME", "INTEGER", "FLOAT", "STRING", "True", "False", "None", "..."),
+    *("(", "[", "not", "~", "SIGN"),
 }
 _FOLLOWS_VALUE = {
     *("SIGN", "*", "/", "@", "DIVIDE", "SHIFT", "**", "&", "|", "^", "AUGMENT", "COMPARE"),
@@ -91,15 +80,16 @@ _MOST_NAMED = 4
 
 @dataclass
 class Stop:
-    """Where the parser stopped: at the last of `seen`, where it would have accepted the terminals `accepts`.
+    """Where the parser stopped: at the last token of `seen`, with `rest` to come.
 
-    A terminal of fixed text goes by that text, as `)`; another by its name, as NEWLINE.
+    There it would have accepted the terminals `accepts`, which go by their text if it is fixed, as `)`, and by
+    their name if not, as NEWLINE. `open` holds the brackets that are open.
     """
 
-    tokens: Tokens
     seen: list[Token]
     rest: Iterator[Token]
     accepts: set[str]
+    open: list[Token]
 
     @property
     def token(self) -> Token:
@@ -125,10 +115,10 @@ class Stop:
             index -= 1
         return index
 
-    @cached_property
+    @property
     def opener(self) -> Token | None:
         """The innermost bracket around the token."""
-        around = [token for token in self.tokens.open if token is not self.token]
+        around = [token for token in self.open if token is not self.token]
         return around[-1] if around else None
 
     @cached_property
@@ -146,8 +136,8 @@ class Stop:
 
 
 def _unclosed(stop: Stop) -> SyntaxFault | None:
-    opener = stop.opener
-    if opener is None or stop.following is None or all(t is not opener for t in stop.tokens.open):
+    opener, rest = stop.opener, [stop.token, *stop.following]
+    if opener is None or rest[-1].type != "$END" or any(depth < 0 for _, depth in _depths(rest)):
         return None
     closer = OPENERS[opener.text]
     return fault(
@@ -188,19 +178,21 @@ def _brace(stop: Stop) -> SyntaxFault | None:
         return None
     if ":" in stop.accepts and stop.line[0].text in _BLOCKS:
         return fault("c-block", token.span)
-    depth, end = 0, token
-    inside: list[str] = []
-    for following in stop.following:
-        depth += (following.text in OPENERS) - (following.text in CLOSERS)
-        if depth < 0:
-            end = following
-            break
-        if depth == 0:
-            inside.append(following.text)
-    what = "a dict" if not inside or {":", "**"} & set(inside) else "a set"
-    if "for" in inside:
-        what += " comprehension"
+    inside = list(takewhile(lambda pair: pair[1] >= 0, _depths(stop.following)))
+    end = next((closer for closer, depth in _depths(stop.following) if depth < 0), token)
+    top = {inner.text for inner, depth in inside if depth == 0}
+    what = "a dict" if not inside or {":", "**"} & top else "a set"
+    what += " comprehension" if "for" in top else ""
     return fault("no-dict-or-set", token.span.until(end.span), what=what)
+
+
+def _depths(tokens: Iterable[Token]) -> Iterator[tuple[Token, int]]:
+    """Each token with the number of brackets around it that these tokens open; below zero if they close more."""
+    depth = 0
+    for token in tokens:
+        depth -= token.text in CLOSERS
+        yield token, depth
+        depth += token.text in OPENERS
 
 
 def _sign(stop: Stop) -> SyntaxFault | None:

@@ -14,7 +14,7 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from metaljit.grammar import literals, tables, tree
 from metaljit.grammar.check import check
-from metaljit.grammar.convert import Actions
+from metaljit.grammar.convert import Actions, split_docstring
 from metaljit.grammar.diagnose import Stop, diagnose
 from metaljit.grammar.mistakes import fault
 from metaljit.grammar.tokens import Token, Tokens, Vocabulary, refuse_hostile
@@ -23,14 +23,7 @@ from metaljit.source import Source, Span
 
 def parse_module(source: Source) -> tree.Module:
     """The tree of a `.mjk` file."""
-    statements = _parse("module", source)
-    docstring = None
-    if (
-        statements
-        and isinstance(statements[0], tree.ExprStmt)
-        and isinstance(statements[0].value, tree.String)
-    ):
-        docstring, statements = statements[0].value.value, statements[1:]
+    docstring, statements = split_docstring(_parse("module", source))
     for statement in statements:
         if not isinstance(statement, tree.Import | tree.Assign | tree.Function):
             declared = isinstance(statement, tree.Declare)
@@ -86,7 +79,8 @@ def _parse(start: str, source: Source, begin: int = 0, end: int | None = None) -
             result = state.feed_token(token)  # type: ignore[arg-type]  # of a token only `.type` is asked
     except UnexpectedToken:
         accepts = _accepted(parser.parse_interactive(start=start), seen[:-1])
-        raise diagnose(Stop(tokens, seen, rest, {words.spelling(t) for t in accepts})) from None
+        stop = Stop(seen, rest, {words.spelling(terminal) for terminal in accepts}, list(tokens.open))
+        raise diagnose(stop) from None
     return result
 
 

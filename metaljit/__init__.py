@@ -35,6 +35,7 @@ from .source import (
 from .symbols import MJK_NAMES, Dim, Pack, dims, dtypes
 
 if TYPE_CHECKING:
+    from . import ops as ops
     from .modules import KernelFile, kernel_from_text, load_kernels
     from .runtime.array import Array, asarray
 
@@ -66,6 +67,7 @@ __all__ = [
     "kernel",
     "kernel_from_text",
     "load_kernels",
+    "ops",
     "spec",
     "stdlib",
     "use_device",
@@ -111,9 +113,11 @@ stdlib = _Stdlib()
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        import importlib
+    import importlib
 
+    if name == "ops":
+        return importlib.import_module("metaljit.ops")
+    if name in _LAZY:
         module, member = _LAZY[name]
         return getattr(importlib.import_module(f"metaljit.{module}"), member)
     if name in MJK_NAMES:

@@ -89,7 +89,9 @@ def _note_traceback(ctx: click.Context, param: click.Parameter, value: bool) -> 
 
 def _fail_as_bug(ctx: click.Context, message: str) -> NoReturn:
     click.echo(message, err=True)
-    click.echo("This is our bug, not yours: please report it, with this command and the kernel's text.", err=True)
+    click.echo(
+        "This is our bug, not yours: please report it, with this command and the kernel's text.", err=True
+    )
     if ctx.meta.get(_TRACEBACK):
         click.echo(traceback.format_exc(), err=True, nl=False)
     else:

@@ -55,7 +55,7 @@ def read_array(path: str, member: str, name: str) -> NDArray[Any]:
         raise
     except MemoryError:
         raise
-    except Exception as e:  # damaged files raise almost anything: zip, zlib, struct, tokenizer and value errors
+    except Exception as e:  # what NumPy raises for a damaged file is not listed anywhere
         raise _unreadable(path, e) from e
     if not isinstance(found, np.ndarray):
         raise fault("unreadable-file", f"{path} holds no array")
@@ -121,7 +121,7 @@ def _pixels(file: Image, channels: int | None) -> NDArray[Any]:
     """u8, or u16 where the picture is grey of 16 bits, upright."""
     from PIL import ImageOps
 
-    image = ImageOps.exif_transpose(file)
+    image: Image = ImageOps.exif_transpose(file)
     if image.mode.startswith("I;16"):
         image.load()
         grey = np.asarray(image).astype(np.uint16)
@@ -165,7 +165,9 @@ def check_picture(path: str, name: str, dtype: DType, shape: tuple[int, ...]) ->
             f"write it as {os.path.splitext(path)[0]}.npy",
         )
     if 0 in shape or max(shape[:2]) > 65535:
-        raise fault("picture-does-not-fit", f"{name} has shape {shape}, and a picture is 1 to 65535 pixels wide")
+        raise fault(
+            "picture-does-not-fit", f"{name} has shape {shape}, and a picture is 1 to 65535 pixels wide"
+        )
     if len(shape) == 3 and shape[2] == 4 and PICTURES[suffix(path)] == "JPEG":
         raise fault(
             "picture-does-not-fit",
@@ -191,10 +193,10 @@ def write_picture(path: str, name: str, array: NDArray[Any]) -> None:
 def _eight_bits(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
     if dtype.is_float:
         clipped = np.clip(np.nan_to_num(array.astype(np.float32), nan=0.0), 0, 1)
-        return np.rint(clipped * 255).astype(np.uint8)
+        return np.asarray(np.rint(clipped * 255).astype(np.uint8))
     if dtype.kind == "bool":
-        return array.astype(np.uint8) * np.uint8(255)
-    return np.clip(array, 0, min(255, int(dtype.largest))).astype(np.uint8)
+        return np.where(array, np.uint8(255), np.uint8(0))
+    return np.asarray(np.clip(array, 0, min(255, int(dtype.largest))).astype(np.uint8))
 
 
 def _pillow() -> Any:
@@ -214,6 +216,8 @@ def _pillow() -> Any:
 
 def check_writable(path: str) -> None:
     """A fault where the file could not be made, before any work is done for it."""
+    if suffix(path) in PICTURES:
+        _pillow()
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise fault("unwritable-file", f"{path} cannot be written: there is no folder {folder}")
@@ -223,15 +227,15 @@ def check_writable(path: str) -> None:
         raise fault("unwritable-file", f"{path} cannot be written: the folder {folder} is read-only")
 
 
-def write_text(path: str, text: str) -> None:
-    _write(path, lambda file: file.write(text.encode()))
+def write_bytes(path: str, data: bytes) -> None:
+    _write(path, lambda file: file.write(data))
 
 
 def _write(path: str, save: Callable[[IO[bytes]], object]) -> None:
     """The whole file or none of it; what a link points to is replaced, not the link."""
     target = Path(os.path.realpath(path))
     try:
-        draft = tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.stem}.", delete=False)  # noqa: SIM115
+        draft = tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.stem}.", delete=False)
     except OSError as e:
         raise _unwritable(path, e) from e
     try:

@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from metaljit.grammar import tree
 
 from . import cli_files as files
+from .cli_errors import fault
 from .cli_kernels import TypeSpec, check_names, parse_type, signature, value_of, written
 from .compiler.lower.signature import Annotation, Declared, PackAxes
-from .dtypes import BF16, DTYPES, F32, U8, DType, Vec
+from .dtypes import BF16, DTYPES, F32, U8, DType, Vec, from_numpy
 from .kernels import Kernel
-from .program import INDEX_MAX, Program
+from .program import INDEX_MAX, ArrayParam, Program
 from .source import Diagnostic, SizeError
 from .symbols import DTypeVariable
 
@@ -124,7 +125,9 @@ def fill(source: Fill, seed: int, name: str) -> NDArray[Any]:
         return np.asarray((whole / np.float32(1 << bits)).astype(dtype.numpy))
     if dtype.kind == "bool":
         return np.asarray(generator.integers(0, 2, shape).astype(np.bool_))
-    return np.asarray(generator.integers(dtype.smallest, dtype.largest, shape, dtype.numpy, endpoint=True))
+    return np.asarray(
+        generator.integers(int(dtype.smallest), int(dtype.largest), shape, dtype.numpy, endpoint=True)
+    )
 
 
 # ---- a whole call ----
@@ -138,7 +141,9 @@ def call_values(kernel: Kernel, ins: Mapping[str, str], args: Mapping[str, str],
     passed = [p for p in params if p.kind != "out"]
     missing = [p for p in passed if p.name not in {*ins, *args} and not p.has_default]
     if missing:
-        wanted = "; ".join(f"{'--in' if _is_array(p) else '--arg'} {p.name}=… ({written(p)})" for p in missing)
+        wanted = "; ".join(
+            f"{'--in' if _is_array(p) else '--arg'} {p.name}=… ({written(p)})" for p in missing
+        )
         raise click.UsageError(f"{kernel.__name__} needs {wanted}")
     sources = {name: parse_source(name, text) for name, text in ins.items()}
     numbers = {p.name: value_of(p, args[p.name]) for p in passed if p.name in args}
@@ -167,7 +172,7 @@ def _arrays(params: Sequence[Declared], sources: Mapping[str, Source], seed: int
             case File():
                 array = _file(p, source)
         if isinstance(element, DTypeVariable):
-            chosen.setdefault(element, files.from_numpy(array.dtype))
+            chosen.setdefault(element, from_numpy(array.dtype))
         made[p.name] = array
     return made
 
@@ -179,13 +184,15 @@ def _undecided(source: Source) -> bool:
 def _file(p: Declared, source: File) -> NDArray[Any]:
     array = files.read_array(source.path, source.member, p.name)
     assert p.annotation is not None
-    wanted = source.dtype or (p.annotation.element.scalar if not isinstance(p.annotation.element, DTypeVariable) else None)
+    wanted = source.dtype or (
+        p.annotation.element.scalar if not isinstance(p.annotation.element, DTypeVariable) else None
+    )
     if wanted == BF16 and array.dtype.str == "|V2":  # how NumPy stores what ml_dtypes adds
         return array.view(BF16.numpy)
     if source.dtype is None or array.dtype == source.dtype.numpy:
         return array
     if array.dtype.kind not in "biufV" or array.dtype.names:
-        raise files.fault("unreadable-file", f"{source.path} holds {array.dtype}, which is no number")
+        raise fault("unreadable-file", f"{source.path} holds {array.dtype}, which is no number")
     with np.errstate(all="ignore"):
         return array.astype(source.dtype.numpy)
 
@@ -218,7 +225,7 @@ def _channels(p: Declared, a: Annotation) -> int | None:
     elif _ranks(axes, 3):
         last = axes[-1]
         return int(last.value) if isinstance(last, tree.Number) and last.value in (1, 4) else 3
-    raise files.fault(
+    raise fault(
         "picture-does-not-fit",
         f"{p.name!r} is {written(p)}, and a picture is (H, W), (H, W, 3), or (H, W) of f32x3 or f32x4",
         "give a .npy file",
@@ -252,18 +259,33 @@ def parse_outs(texts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def check_outs(outs: Sequence[tuple[str, str]], program: Program) -> None:
-    """UsageError where an `--out` names no result, or leaves open which of several it means."""
-    there = [a.name for a in program.outputs]
+    """UsageError where an `--out` names no result, or leaves open which; a fault where it cannot be a picture."""
+    there = {a.name: a for a in program.outputs}
     for name, path in outs:
         if name and name not in there:
             raise click.UsageError(
-                f"{program.name} has no result {name!r}; {'they are' if len(there) > 1 else 'it has'} {', '.join(there)}"
+                f"{program.name} has no result {name!r}; it gives {', '.join(there)} "
+                f"(a file of that name is ./{name}={path})"
             )
-        if not name and len(there) > 1 and files.suffix(path) != ".npz":
+        if files.suffix(path) == ".npz":
+            continue
+        if not name and len(there) > 1:
             raise click.UsageError(
-                f"{program.name} has {len(there)} results ({', '.join(there)}): write --out {there[0]}={path}, "
-                "or a .npz file for all"
+                f"{program.name} has {len(there)} results ({', '.join(there)}): write --out "
+                f"{program.outputs[0].name}={path}, or a .npz file for all"
             )
+        if files.suffix(path) in files.PICTURES:
+            _check_rank(there[name] if name else program.outputs[0])
+
+
+def _check_rank(a: ArrayParam) -> None:
+    rank = len(a.shape) + (a.lanes > 1)
+    if rank not in (2, 3):
+        raise fault(
+            "picture-does-not-fit",
+            f"{a.name} has {rank} axes, and a picture is (H, W) or (H, W, channels)",
+            "write it as .npy",
+        )
 
 
 def write_out(name: str, path: str, results: Mapping[str, NDArray[Any]]) -> list[str]:

@@ -81,7 +81,9 @@ def the_kernel(target: str) -> Kernel:
     kernels = chosen(file, name)
     if len(kernels) > 1:
         names = ", ".join(k.__name__ for k in kernels)
-        raise click.UsageError(f"{target} has several kernels ({names}); name one: {target}:{kernels[0].__name__}")
+        raise click.UsageError(
+            f"{target} has several kernels ({names}); name one: {target}:{kernels[0].__name__}"
+        )
     return kernels[0]
 
 
@@ -131,9 +133,15 @@ def check_names(option: str, given: Iterable[str], params: Sequence[Declared], a
             raise click.UsageError(f"{name!r} is a result, which the kernel makes: it is not passed")
         if kind is not None:
             other = "--arg" if arrays else "--in"
-            raise click.UsageError(f"{name!r} is {'no' if arrays else 'an'} array: give it with {other}, not {option}")
+            raise click.UsageError(
+                f"{name!r} is {'no' if arrays else 'an'} array: give it with {other}, not {option}"
+            )
         close = difflib.get_close_matches(name, fitting, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"{option} takes {', '.join(fitting) or 'nothing here'}"
+        hint = (
+            f"did you mean {close[0]!r}?"
+            if close
+            else f"{option} takes {', '.join(fitting) or 'nothing here'}"
+        )
         raise click.UsageError(f"the kernel has no parameter {name!r}; {hint}")
 
 
@@ -146,7 +154,9 @@ def value_of(p: Declared, text: str) -> Any:
     if isinstance(element, Vec):
         parts = text.strip().strip("()").split(",")
         if len(parts) != element.lanes:
-            raise _no_value(p, text, f"{element.lanes} numbers such as {','.join('123'[: element.lanes] + '4')}")
+            raise _no_value(
+                p, text, f"{element.lanes} numbers such as {','.join('123'[: element.lanes] + '4')}"
+            )
         return tuple(_number(p, element.scalar, part) for part in parts)
     return _number(p, element, text)
 
@@ -248,7 +258,9 @@ def parse_type(text: str, where: str) -> TypeSpec:
     words = [w.strip() for w in inner.split(",")] if inner.strip() else []
     for w in words:
         if not _AXIS.fullmatch(w):
-            raise click.UsageError(f"{where}: {w!r} is no extent; write a whole number, or a name or ? for any")
+            raise click.UsageError(
+                f"{where}: {w!r} is no extent; write a whole number, or a name or ? for any"
+            )
     return TypeSpec(TYPES[name], tuple(int(w) if w.isdecimal() else None for w in words))
 
 
@@ -374,9 +386,8 @@ def the_kind(kernel: Kernel, types: Mapping[str, TypeSpec], args: Mapping[str, s
     found = kinds_of(kernel, types, args)
     if found.total == 1:
         return found.kinds[0]
-    params = signature(kernel).params
-    example = next(p for p in params if p.annotation and p.kind in ("array", "inout"))
+    names = [p.name for p in signature(kernel).params if p.kind in ("array", "inout")]
     raise click.UsageError(
         f"{kernel.__name__} can be compiled for {'; '.join(found.free)}: "
-        f"choose by types, for example --in {example.name}=f32[1024,1024]"
+        f"choose by a type, such as --in {names[0] if names else 'x'}=f32[1024,1024]"
     )

@@ -57,7 +57,7 @@ def whole(value: Value, what: str) -> int:
 
 def as_index(value: Value, what: str = "an index") -> Value:
     """An integer as i32 (a literal stays one); what i32 cannot hold becomes its end, which lies outside too."""
-    if is_literal(value) and not isinstance(value, bool | float):
+    if type(value) is np.int32 or type(value) is int:
         return value
     if isinstance(value, Unknown) and value.dtype.is_integer:
         return Unknown(I32)

@@ -16,7 +16,7 @@ import numpy as np
 from . import conversions
 from .dtypes import BF16, BOOL, F16, F32, I32, U32, DType, Type, Vec
 from .interpret_arrays import as_index, atomic, bordered, local_array, whole
-from .interpret_operators import apply, binary, combine, is_float, truth, unary
+from .interpret_operators import apply, binary, combine, is_float, truth
 from .interpret_values import (
     Index,
     Local,

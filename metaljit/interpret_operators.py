@@ -42,13 +42,35 @@ _COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 def binary(symbol: str, a: Value, b: Value) -> Value:
     """`a symbol b`."""
+    quick = _quick.get((symbol, type(a), type(b)))
+    if quick is not None:
+        return quick(a, b)
     if isinstance(a, tuple) or isinstance(b, tuple):
         return _elementwise(symbol, a, b)
-    if is_literal(a) and is_literal(b):
-        return _fold(symbol, a, b)
+    if is_literal(a):
+        if is_literal(b):
+            return _fold(symbol, a, b)
+        if isinstance(b, np.generic):
+            return binary(symbol, literal_beside(a, dtype_of(b)), b)
+    elif is_literal(b) and isinstance(a, np.generic):
+        return binary(symbol, a, literal_beside(b, dtype_of(a)))
     if type_of(a) is None and type_of(b) is None:
         return _compare_names(symbol, a, b)
+    if dtype_of(a) and dtype_of(b) and not isinstance(a, Unknown) and not isinstance(b, Unknown):
+        _quick[symbol, type(a), type(b)] = _prepared(SYMBOLS[symbol, 2], a, b)
     return apply(SYMBOLS[symbol, 2], (a, b))
+
+
+# By operator and the classes of two NumPy scalars: what computes them, types and all.
+_quick: dict[tuple[str, type, type], Callable[[Value, Value], Value]] = {}
+
+
+def _prepared(op: Operation, a: Value, b: Value) -> Callable[[Value, Value], Value]:
+    types = dtype_of(a), dtype_of(b)
+    wanted = _typing(op.name, types).operands  # type: ignore[arg-type]
+    if wanted == types:
+        return op.meaning
+    return lambda x, y: op.meaning(convert(x, wanted[0]), convert(y, wanted[1]))
 
 
 def _fold(symbol: str, a: float, b: float) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import conversions
 from .dtypes import BOOL, DTYPES, F32, I32, I64, U32, U64, DType, Type, Vec, from_numpy
-from .source import Diagnostic, InternalError, TypeFault
+from .source import Diagnostic, TypeFault
 
 # A literal, a NumPy scalar, a container, or what a name stands for: the operations tell them apart.
 Value: TypeAlias = Any
@@ -118,10 +118,12 @@ _SCALAR_TYPES: dict[type, DType] = {}
 
 def dtype_of(value: Value) -> DType | None:
     """The type of a typed number, None for anything else."""
+    found = _SCALAR_TYPES.get(type(value))
+    if found is not None:
+        return found
     if isinstance(value, Unknown):
         return value.dtype
-    found = _SCALAR_TYPES.get(type(value))
-    if found is None and isinstance(value, np.generic):
+    if isinstance(value, np.generic):
         found = from_numpy(value.dtype)
         if found is not None:
             found = _SCALAR_TYPES[type(value)] = DTYPES[found.name]
@@ -189,11 +191,11 @@ def convert(value: Value, target: Type) -> Value:
         if len(lanes) != target.lanes:
             refuse(f"{value!r} is no {target}")
         return Vector(target.scalar, tuple(convert(x, target.scalar) for x in lanes))
-    if is_literal(value):
-        return literal_as(value, target)
     source = dtype_of(value)
     if source is target:
         return value
+    if is_literal(value):
+        return literal_as(value, target)
     if source is None:
         refuse(f"a number was expected and {value!r} found")
     if isinstance(value, Unknown):
@@ -223,7 +225,8 @@ def join(values: Sequence[Value]) -> Type | None:
     """The one type of numbers that meet: typed ones must agree, a literal adapts, and never to under 32 bits."""
     types = {t for t in map(type_of, values) if t is not None}
     literals = [v for v in values if is_literal(v)]
-    if len(types) > 1 or len(types) + len(literals) == 0:
+    numbers = len(literals) + sum(type_of(v) is not None for v in values)
+    if len(types) > 1 or numbers < len(values) or not values:
         return None
     if not types:
         return _join_literals(literals)
@@ -260,16 +263,32 @@ def _join_literals(values: Sequence[float]) -> DType | None:
 
 
 def join_patterns(values: Sequence[Value]) -> Pattern:
-    """What `conform` needs to make any of the values what all of them become."""
+    """The types that values have after they met, item by item for tuples."""
     if all(isinstance(v, tuple) for v in values) and len({len(v) for v in values}) == 1:
         return tuple(join_patterns(column) for column in zip(*values, strict=True))
-    if len({signature(v) for v in values}) == 1:
-        return None
     return join(values)
 
 
+def met(a: Value, b: Value) -> Value:
+    """What is known of a value that is `a` or `b`: itself where they are alike, NO_VALUE where they have no type."""
+    if signature(a) == signature(b):
+        return a
+    if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+        items = [met(x, y) for x, y in zip(a, b, strict=True)]
+        return Index(items) if isinstance(a, Index) and isinstance(b, Index) else tuple(items)
+    type = join((a, b))
+    return NO_VALUE if type is None else unknown(type)
+
+
+def shape_of(value: Value) -> Pattern:
+    """The pattern that `conform` gives a value that is to be like this one."""
+    if isinstance(value, tuple):
+        return tuple(map(shape_of, value))
+    return type_of(value)
+
+
 def conform(value: Value, pattern: Pattern) -> Value:
-    """The value with the types of a pattern."""
+    """The value with the types of a pattern; None leaves it as it is."""
     if pattern is None or value is NO_VALUE:
         return value
     if isinstance(pattern, tuple):
@@ -335,7 +354,3 @@ def known(value: Value, what: str) -> Any:
     if isinstance(value, Unknown | Vector):
         raise NeedsConstant(what)
     return value.item() if isinstance(value, np.generic) else value
-
-
-def internal(message: str) -> NoReturn:
-    raise InternalError(f"interpret mode: {message}")

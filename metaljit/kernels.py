@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
@@ -21,7 +21,7 @@ import numpy as np
 from . import definitions
 from .definitions import Definition
 from .program import Program
-from .source import Diagnostic, LaunchFault, MetaljitError, Span
+from .source import Diagnostic, LaunchFault, Span, TypeFault
 
 if TYPE_CHECKING:
     from .compiler.lower.signature import Argument
@@ -78,6 +78,8 @@ def identity() -> str:
 # ---- the current device ----
 
 _chosen: list[str] = []
+# Read once: a call of a compiled kernel takes microseconds, and so would this.
+_INTERPRET = os.environ.get("METALJIT_INTERPRET", "0") not in ("", "0")
 
 
 def use_device(name: str | None) -> _Use:
@@ -145,6 +147,8 @@ class Kernel:
         return other
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if _INTERPRET and type(self) is Kernel:
+            return self.interpret(*args, out=out, **named)
         values = self._bind(args, named)
         key, passed = self._key(values)
         launcher = self._launchers.get(key)
@@ -169,7 +173,9 @@ class Kernel:
         given = dict(zip(positional, args, strict=False))
         if len(args) > len(positional):
             by_position = " by position" if len(positional) < len(parameters) else ""
-            self._refuse(f"takes {len(positional)} arguments{by_position} and was given {len(args)}")
+            plural = "" if len(positional) == 1 else "s"
+            takes = f"takes {len(positional)} argument{plural}{by_position}"
+            self._refuse(f"{takes} and was given {len(args)}")
         known = {p.name for p in parameters}
         for name, value in named.items():
             if name not in known:
@@ -338,11 +344,15 @@ class Kernel:
         lines += [*program.notes] or ["  every index is proved in range, or has a border"]
         return "\n".join(lines)
 
-    def interpret(self, *args: Any, **named: Any) -> Any:
+    def interpret(self, *args: Any, out: Any = None, **named: Any) -> Any:
         """Runs the kernel in CPython, an element at a time: breakpoints and prints work."""
-        from .interpret import interpret
+        return self._interpreted(*args, out=out, **named)
 
-        return interpret(self, self._bind(args, named))
+    @cached_property
+    def _interpreted(self) -> Kernel:
+        from .interpret import interpreted
+
+        return interpreted(self)
 
 
 def _is(a: Any, b: Any) -> bool:
@@ -451,7 +461,7 @@ class Function:
         return f"<device function {self.__name__}>"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        raise MetaljitError(
+        raise TypeFault(
             Diagnostic(
                 "outside-kernel",
                 f"{self.__name__!r} is a device function and was called by Python itself",

@@ -38,6 +38,8 @@ VERSION = "v1"
 DEFAULT_SIZE = 512_000_000
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
 _DIGEST = 32  # hexadecimal digits of the checksum in a name
+# Faults of the surroundings, which may be mended before the next call; all others stay as they are.
+_PASSING = frozenset({"toolchain-missing", "toolchain-unusable", "cache-folder-unsafe", "library-not-loaded"})
 _STALE = 3600.0  # seconds after which a temporary file has no writer any more, and a use is noted again
 T = TypeVar("T")
 
@@ -257,7 +259,7 @@ class _Slot(Generic[T]):
 
 
 class Once(Generic[T]):
-    """Values by key, each made once; a failure is a value too, and is raised at every call."""
+    """Values by key, each made once; a failed build is kept too, and fails again at every call."""
 
     def __init__(self) -> None:
         self._reset()
@@ -285,6 +287,8 @@ class Once(Generic[T]):
                     try:
                         slot.value = make()
                     except MetaljitError as e:
+                        if e.slug in _PASSING:
+                            raise
                         slot.error = e
         if slot.error is not None:
             raise slot.error.with_traceback(None)

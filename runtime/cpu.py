@@ -8,7 +8,10 @@ thread, the rest on the pool. The header `shim/metaljit_cpu.h` gives the text's 
 from __future__ import annotations
 
 import ctypes
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from struct import Struct
 from typing import Any
 
@@ -19,12 +22,12 @@ from metaljit.program import Program
 from metaljit.runtime import pool, toolchain
 from metaljit.runtime.cache import Once, key
 from metaljit.runtime.device import STATUS_WORDS, Buffer, Device, Dispatch, Limits, Operand, Pipeline, Words
-from metaljit.runtime.library import load
+from metaljit.runtime.library import SHIM, load
 
 # Rough costs of a core, to tell work that is worth waking others for.
 OPERATION_NS = 0.1
 BYTE_NS = 0.05
-WORTH_SHARING_NS = 30_000.0
+WORTH_A_THREAD_NS = 15_000.0
 COLUMNS = 64  # a row is split in multiples of this many elements: whole cache lines, whole vectors
 _Status = ctypes.c_uint * STATUS_WORDS
 
@@ -65,15 +68,30 @@ def text(program: Program) -> str:
     """
     nest, count = program.cpu.entry, len(program.buffers)
     return (
-        f'#include "metaljit_cpu.h"\n{program.msl}\n'
+        f"{included(program.msl + program.cpu.text)}{program.msl}\n"
         f"#pragma GCC visibility push(default)\n{program.cpu.text}\n"
         'extern "C" void mj_launch(void* const* arrays, const void* params, unsigned* status, long begin, '
         "long end, long block) {\n"
         f"    void* buffers[{count}];\n"
         f"    for (int i = 0; i < {count}; ++i) {{ buffers[i] = *(void**)((char*)arrays[i] + {HEAD}); }}\n"
-        f"    {nest}(buffers, params, status, begin, end, block);\n}}\n"
+        f"    [[clang::noinline]] {nest}(buffers, params, status, begin, end, block);\n}}\n"
         "#pragma GCC visibility pop\n"
     )
+
+
+@cache
+def _parts() -> list[tuple[str, frozenset[str]]]:
+    """The parts of the header with the names that ask for them, as `metaljit_cpu.h` lists them."""
+    with open(os.path.join(SHIM, "metaljit_cpu.h"), encoding="utf-8") as file:
+        found = re.findall(r'^#include "(\w+\.h)"[ /]*(.*)$', file.read(), re.MULTILINE)
+    return [(part, frozenset(names.split())) for part, names in found]
+
+
+def included(body: str) -> str:
+    """The parts of the header that a text needs; parsing all of them takes a third of a small compilation."""
+    words = set(re.findall(r"[A-Za-z_]\w*", body))
+    wanted = [f'#include "{part}"\n' for part, names in _parts() if not names or names & words]
+    return f'{"".join(wanted)}#define METALJIT_PARTS\n#include "metaljit_cpu.h"\n'
 
 
 class CpuPipeline(Pipeline):
@@ -89,8 +107,8 @@ class CpuPipeline(Pipeline):
     def bind(self, env: Mapping[str, Number]) -> Dispatch:
         nest = self._program.cpu
         rows, columns = int(evaluate(nest.rows, env)), int(evaluate(nest.columns, env))
-        threads = pool.threads()
-        if nest.serial or threads == 1 or self._duration(rows * columns, env) < WORTH_SHARING_NS:
+        threads = min(pool.threads(), int(self._duration(rows * columns, env) / WORTH_A_THREAD_NS))
+        if nest.serial or threads < 2:
             return self._alone(rows, max(columns, 1))
         block = split(rows, columns, threads)
         return self._shared(rows * -(-columns // block), block, threads)

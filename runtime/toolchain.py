@@ -24,6 +24,7 @@ OLDEST_CLANG = 16
 OLDEST_APPLE_CLANG = 15  # Apple counts by itself: its 15 is LLVM's 16
 SHOWN_ERRORS = 8
 _INSTALL = "install it with `pip install ziglang`, or name a clang >= 16 in METALJIT_CXX"
+_MAKE_ROOM = "free some space, or name a folder that can be written in TMPDIR"
 _APPLE_STUB = "/usr/bin/clang"
 _APPLE_FOLDERS = (
     "/var/db/xcode_select_link",
@@ -32,13 +33,14 @@ _APPLE_FOLDERS = (
 )
 _APPLE_CLANG = ("usr/bin/clang", "Toolchains/XcodeDefault.xctoolchain/usr/bin/clang")
 
-# Freestanding: the text brings all it needs, so no header of the system can change its meaning. Wrapping
-# integers and no contraction are the language's own rules.
+# Freestanding: the text brings all it needs, so no header of the system can change its meaning. No contraction is
+# the language's own rule. Overflow of int stays undefined, as in Metal: the text computes what may wrap through
+# unsigned, and an index that provably does not wrap lets clang see consecutive addresses.
 FLAGS = (
     "-x", "c++", "-std=c++17", "-O3", "-w", "-fPIC", "-fvisibility=hidden",
     "-nostdinc", "-nostdinc++", "-ffreestanding", "-fsigned-char", "-fno-operator-names",
     "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables", "-fno-stack-protector",
-    "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
+    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
     "-Xclang", "-ffloat16-excess-precision=none",
 )  # fmt: skip
 # NaN stays a value: the bit tests of generated text must not be folded.
@@ -71,7 +73,7 @@ class Toolchain:
                 with open(library, "rb") as file:
                     return file.read()
         except OSError as e:
-            raise _unusable(f"no temporary file can be written: {e}", "free some space, or set TMPDIR") from e
+            raise _unusable(f"no temporary file can be written: {e}", _MAKE_ROOM) from e
 
     def _commands(self, folder: str, library: str, flags: Sequence[str]) -> list[list[str]]:
         if self.kind == "zig":
@@ -98,6 +100,8 @@ class Toolchain:
         shown = "\n".join(errors[:SHOWN_ERRORS])
         if any(line.startswith("<stdin>:") or re.match(r"\S+:\d+:\d+: ", line) for line in errors):
             raise InternalError(f"the C++ text of {what} does not compile:\n{shown}")
+        if "No space left" in shown:
+            raise _unusable(f"there is no space for temporary files:\n{shown}", _MAKE_ROOM)
         raise _unusable(f"{self.program} failed (status {done.returncode}):\n{shown}", _INSTALL)
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import metaljit as mj
 from metaljit.lang import i8, i16, i32, i64, u8, u16, u32, u64
-
-from .operands import Operand, check_array, dtype_of, refuse, viewed
+from metaljit.stdlib_ops.operands import Operand, check_array, dtype_of, refuse, viewed
 
 _INTEGERS = (u8, u16, u32, u64, i8, i16, i32, i64)
 
@@ -45,15 +45,56 @@ def hamming_distance(
     if a.shape[-1] != b.shape[-1]:
         refuse("hamming_distance", f"rows of {a.shape[-1]} and {b.shape[-1]} elements cannot be compared: `a` has "
                f"shape {a.shape} and `b` {b.shape}", "", "op-shape", mj.ShapeError)  # fmt: skip
-    a, b = _wide(a, b)
-    rows = pairwise or _single_row(a) or _single_row(b)
-    if rows and not pairwise:
-        a, b = _pairs(a), _pairs(b)
-        if a.shape[-2] == 1:
-            a, b = b, a
-    a, b = _broadcast(a, b, 2 if rows else 1)
-    name = ("hamming_pairs" if rows else "hamming") + ("_u16" if kind == np.uint16 else "")
+    a, b = _wide_words(a, b)
+    one_side = not pairwise and _is_single_row(a) != _is_single_row(b)
+    if one_side:  # one row against many is a table of one column, and needs no copies of the row
+        a, b = (b, a) if _is_single_row(a) else (a, b)
+        b = viewed(b, lambda x: x.reshape(*x.shape[:-2], 1, x.shape[-1]))
+    pairs = pairwise or one_side
+    a, b = _broadcast(a, b, 2 if pairs else 1)
+    name = ("hamming_pairs" if pairs else "hamming") + ("_u16" if kind == np.uint16 else "")
     counts = getattr(mj.stdlib.bits, name)(a, b)
-    if rows and not pairwise:
-        return counts if keepdims else viewed(counts, lambda c: c[..., 0])
-    return viewed(counts, lambda c: c[..., None]) if keepdims else counts
+    if one_side and not keepdims:
+        return viewed(counts, lambda c: c[..., 0])
+    if keepdims and not one_side:
+        return viewed(counts, lambda c: c[..., None])
+    return counts
+
+
+def _is_single_row(x: Operand) -> bool:
+    return len(x.shape) == 1 or x.shape[-2] == 1
+
+
+def _wide_words(a: Operand, b: Operand) -> tuple[Operand, Operand]:
+    """Both with their rows seen as the widest words that fit: fewer steps, the same bits."""
+    for word in (np.uint64, np.uint32, np.uint16):
+        if word().itemsize <= a.dtype.itemsize:
+            break
+        made = [_as_words(x, word) for x in (a, b)]
+        if made[0] is not None and made[1] is not None:
+            return made[0], made[1]
+    return a, b
+
+
+def _as_words(x: Operand, word: type[np.unsignedinteger[Any]]) -> NDArray[Any] | None:
+    """A view of a NumPy array's rows as words, None where it has none without a copy."""
+    row = x.shape[-1] * x.dtype.itemsize
+    if not isinstance(x, np.ndarray) or row % word().itemsize or x.strides[-1] != x.itemsize:
+        return None
+    words = x.view(word)
+    return words if words.flags.aligned else None
+
+
+def _broadcast(a: Operand, b: Operand, own: int) -> tuple[Operand, Operand]:
+    """Both with equal leading axes; the last `own` axes stay what they are."""
+    try:
+        batch = np.broadcast_shapes(a.shape[:-own], b.shape[:-own])
+    except ValueError:
+        refuse("hamming_distance", f"the leading axes {a.shape[:-own]} and {b.shape[:-own]} do not broadcast", "",
+               "op-shape", mj.ShapeError)  # fmt: skip
+    made = [_spread(x, batch + x.shape[-own:]) for x in (a, b)]
+    return made[0], made[1]
+
+
+def _spread(x: Operand, shape: tuple[int, ...]) -> Operand:
+    return x if x.shape == shape else viewed(x, lambda v: np.broadcast_to(v, shape))

@@ -19,7 +19,11 @@ Operand: TypeAlias = "NDArray[Any] | mj.Array"
 
 
 def refuse(
-    op: str, message: str, help: str = "", slug: str = "op-argument", error: type[mj.MetaljitError] | None = None
+    op: str,
+    message: str,
+    help: str = "",
+    slug: str = "op-argument",
+    error: type[mj.MetaljitError] | None = None,
 ) -> NoReturn:
     """LaunchFault, or the `error` given, for op `op`."""
     raise (error or mj.LaunchFault)(mj.Diagnostic(slug, f"ops.{op}: {message}", help=help))
@@ -35,13 +39,15 @@ def check_array(op: str, name: str, x: Any, allowed: Sequence[Any], what: str) -
     reason = ", and Apple GPUs have no 64-bit floats" if x.dtype == np.float64 else ""
     way = f"`{name}.astype(np.float32)`" if x.dtype == np.float64 else f"`{name}.astype(…)`"
     slug = "no-f64" if x.dtype == np.float64 else "op-dtype"
-    refuse(op, f"`{name}` takes {what} and is {x.dtype.name}{reason}", f"convert it: {way}", slug, mj.TypeFault)
+    refuse(
+        op, f"`{name}` takes {what} and is {x.dtype.name}{reason}", f"convert it: {way}", slug, mj.TypeFault
+    )
 
 
 def dtype_of(op: str, given: Any, allowed: Sequence[Any]) -> np.dtype[Any]:
     """The NumPy dtype meant by a dtype of NumPy or of the language; TypeFault unless it is one of `allowed`."""
     try:
-        found = np.dtype(getattr(given, "numpy", given))
+        found: np.dtype[Any] | None = np.dtype(getattr(given, "numpy", given))
     except TypeError:
         found = None
     if found is None or all(found != t.numpy for t in allowed):
@@ -70,7 +76,9 @@ def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int,
     for item in items:
         axis = whole(op, "axes", item, -rank)
         if axis >= rank:
-            refuse(op, f"`axes` has {axis}, and the array has {rank} axes", f"axes go from {-rank} to {rank - 1}")
+            refuse(
+                op, f"`axes` has {axis}, and the array has {rank} axes", f"axes go from {-rank} to {rank - 1}"
+            )
         if axis % rank in found:
             refuse(op, f"`axes` names axis {axis % rank} twice: {items}")
         found.add(axis % rank)

@@ -11,8 +11,7 @@ from typing import Any
 
 import metaljit as mj
 from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64
-
-from .operands import Operand, axes_of, check_array, refuse
+from metaljit.stdlib_ops.operands import Operand, axes_of, check_array, refuse
 
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "antiperiodic")
 _SIGNED = (f16, bf16, f32, i8, i16, i32, i64)

@@ -65,7 +65,9 @@ class _Text:
             yield from self.function(f, number)
 
     def _margin(self, k: ir.Kernel, m: ir.Margin) -> str:
-        terms = [] if m.axis < 0 else [((self.var(k.positions[m.axis]),), m.coefficient)]
+        terms: list[tuple[tuple[str, ...], int]] = []
+        if m.axis >= 0:
+            terms.append(((self.var(k.positions[m.axis]),), m.coefficient))
         terms += [(tuple(_uniform(n) for n in names), c) for names, c in m.rest]
         return f"{_sum(terms)} >= 0"
 
@@ -170,7 +172,9 @@ class _Text:
             case ir.Apply():
                 return self._apply(e)
             case ir.Convert(value, type, saturating):
-                return f"saturate({type}, {self.expr(value)})" if saturating else f"{type}({self.expr(value)})"
+                return (
+                    f"saturate({type}, {self.expr(value)})" if saturating else f"{type}({self.expr(value)})"
+                )
             case ir.Bitcast(value, type):
                 return f"bitcast({type}, {self.expr(value)})"
             case ir.Choose(condition, then, otherwise):

@@ -6,12 +6,12 @@ needs. This is the only place that knows the order of things.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from metaljit.grammar import tree
 
-from ..extents import product, show
+from ..extents import Lit, Sym, op, product, show
 from ..program import (
     ArrayParam,
     AssertSite,
@@ -23,12 +23,19 @@ from ..program import (
     ScalarParam,
 )
 from ..source import Diagnostic, TypeFault
-from . import ir, loopnest, msl
+from . import ir, loopnest, msl, simplify
 from .lower.kernel import Lowered, lower_kernel, result_names
 from .lower.signature import Argument, ArrayType, Resolve
 from .usage import cost
+from .verify import verify
 
 MAX_BUFFERS = 31
+
+PASSES: tuple[tuple[str, Callable[[ir.Kernel], ir.Kernel]], ...] = (
+    ("identities", simplify.identities),
+    ("drop unused", simplify.drop_unused),
+    ("flatten", simplify.flatten),
+)
 
 
 def compile_kernel(function: tree.Function, resolve: Resolve, arguments: Mapping[str, Argument]) -> Program:
@@ -36,8 +43,17 @@ def compile_kernel(function: tree.Function, resolve: Resolve, arguments: Mapping
     return program(lower_kernel(function, resolve, arguments))
 
 
+def optimise(kernel: ir.Kernel) -> ir.Kernel:
+    """The passes in their order, the IR verified after each."""
+    verify(kernel, "lowering")
+    for name, run in PASSES:
+        kernel = verify(run(kernel), name)
+    return kernel
+
+
 def program(lowered: Lowered) -> Program:
-    unit, kernel, spec = lowered.unit, lowered.kernel, lowered.spec
+    unit, spec = lowered.unit, lowered.spec
+    kernel = optimise(lowered.kernel)
     params = tuple(_params(lowered))
     results = tuple(
         _array(name, r, "out") for name, r in zip(result_names(len(spec.results)), spec.results, strict=True)
@@ -48,7 +64,9 @@ def program(lowered: Lowered) -> Program:
     text, printer = msl.emit(kernel, uniforms, buffers, unit.options.math, _title(lowered))
     inner = min(1, len(kernel.domain)) if kernel.kind == "map" else len(lowered.threadgroup)
     nest = loopnest.emit(kernel, text, printer, buffers, inner)
-    cut = len(lowered.domain) - inner
+    flat = len(kernel.domain) < len(lowered.domain)
+    domain = (product(lowered.domain),) if flat else lowered.domain
+    cut = len(domain) - inner
     operations, nbytes = cost(kernel.body)
     for b in kernel.results:
         nbytes += b.dtype.nbytes * b.lanes
@@ -62,8 +80,8 @@ def program(lowered: Lowered) -> Program:
         buffers=tuple(b.name for b in buffers),
         uniforms=tuple(replace(u, name=name) for name, u in text.fields),
         launches=(Launch(text.entry, product(lowered.domain)),),
-        cpu=LoopNest(nest, f"{text.entry}_cpu", product(lowered.domain[:cut]), product(lowered.domain[cut:])),
-        requirements=tuple(Requirement(c, m, str(s)) for c, m, s in unit.requirements),
+        cpu=LoopNest(nest, f"{text.entry}_cpu", product(domain[:cut]), product(domain[cut:])),
+        requirements=tuple(_requirements(lowered)),
         asserts=tuple(
             AssertSite(s.message, str(s.span), "\n".join(s.span.excerpt("^")), lowered.domain)
             for s in unit.sites
@@ -73,6 +91,17 @@ def program(lowered: Lowered) -> Program:
         notes=tuple(str(n) for n in unit.notes),
         cost=Cost(max(operations, 1), max(nbytes, 1)),
     )
+
+
+def _requirements(lowered: Lowered) -> Iterator[Requirement]:
+    for condition, message, span in lowered.unit.requirements:
+        yield Requirement(condition, message, str(span))
+    where = str(lowered.kernel.span)
+    for name, limit in sorted(lowered.unit.size_limits.items()):
+        uniform = lowered.unit.uniforms.get(name)
+        extent = uniform.value if uniform is not None and uniform.value is not None else Sym(name)
+        message = f"{name} is at most {limit}, so that index arithmetic stays below 2**31"
+        yield Requirement(op("<=", extent, Lit(limit)), message, where, "array-too-large")
 
 
 def _params(lowered: Lowered) -> list[ArrayParam | ScalarParam]:
@@ -121,4 +150,4 @@ def _title(lowered: Lowered) -> str:
         else:
             parts.append(f"{p.name}: {lowered.spec.scalars[p.name]}")
     lines = f"{lowered.kernel.name}({', '.join(parts)})"
-    return "".join(c if c.isprintable() and c != "\\" else "?" for c in lines)
+    return "".join(c if " " <= c <= "~" and c != "\\" else "?" for c in lines)

@@ -10,7 +10,7 @@
 //   -fsigned-char                             Metal's char is signed; arm64 Linux's is not
 //   -fno-operator-names                       `not` is a function in Metal
 //   -Xclang -ffloat16-excess-precision=none   each operation on half rounds to half
-//   -ffp-contract=off -fwrapv -fno-math-errno -fno-trapping-math
+//   -ffp-contract=off -fno-math-errno -fno-trapping-math
 // With -ffast-math the user's arithmetic changes, the functions of these headers do not. x86-64 needs SSE4.1 and F16C
 // (every processor since 2013): without them clang calls routines of its own run-time library for rounding and for half.
 //

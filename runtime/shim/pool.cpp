@@ -25,7 +25,7 @@ int pthread_mutex_lock(mj_opaque*);
 int pthread_mutex_unlock(mj_opaque*);
 int pthread_cond_init(mj_opaque*, const void*);
 int pthread_cond_wait(mj_opaque*, mj_opaque*);
-int pthread_cond_broadcast(mj_opaque*);
+int pthread_cond_signal(mj_opaque*);
 int pthread_sigmask(int how, const mj_opaque* set, mj_opaque* old);
 int sigfillset(mj_opaque*);
 int clock_gettime(int clock, mj_time*);
@@ -56,6 +56,7 @@ struct Job {
 
 alignas(64) word gate;
 alignas(64) long next_unit;
+int most_inside;      // of the job behind the gate
 alignas(64) int busy;
 int sleepers;
 int workers;          // started in this process
@@ -85,10 +86,11 @@ void work(const Job& j) {
     }
 }
 
-// Enters the job behind the gate unless it is shut, or is the one that this worker has just left.
+// Enters the job behind the gate unless it is shut, or full, or the one that this worker has just left.
 bool enter(word& last) {
     word seen = __atomic_load_n(&gate, __ATOMIC_SEQ_CST);
-    while ((seen & OPEN) && seen / JOB != last) {
+    while ((seen & OPEN) && seen / JOB != last
+           && long(seen & INSIDE) < __atomic_load_n(&most_inside, __ATOMIC_RELAXED)) {
         if (__atomic_compare_exchange_n(&gate, &seen, seen + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
             last = seen / JOB;
             return true;
@@ -170,10 +172,11 @@ MJ_EXPORT void mj_parallel_for(mj_nest nest, void* const* buffers, const void* p
     if (workers < threads - 1) start_workers(threads - 1);
     job = Job{nest, buffers, params, status, total, block, chunk};
     __atomic_store_n(&next_unit, 0l, __ATOMIC_RELAXED);
+    __atomic_store_n(&most_inside, threads - 1, __ATOMIC_RELAXED);
     __atomic_store_n(&gate, (gate / JOB + 1) * JOB | OPEN, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&sleepers, __ATOMIC_SEQ_CST)) {
         pthread_mutex_lock(&mutex);
-        pthread_cond_broadcast(&wake);
+        for (int i = 1; i < threads; ++i) pthread_cond_signal(&wake);
         pthread_mutex_unlock(&mutex);
     }
     work(job);

@@ -102,6 +102,8 @@ def test_messages_are_sentences_about_the_language() -> None:
         ("x = {a for a in b}", "a set comprehension is not in the language", None),
         ("x = {a: b for a in b}", "a dict comprehension is not in the language", None),
         ("x = {**a}", "a dict is not in the language", None),
+        ("x = {(a for a in b): 1, f(c): 2}", "a dict is not in the language", None),
+        ("x = {f(a for a in b), c}", "a set is not in the language", None),
         ("x = “1”", "`“` means nothing in a kernel", 'write `"`'),
         ("x = 1 + \\ \n 2", "`\\` means nothing in a kernel", "end the line with it, to go on in the next"),
         ("x = count++", "`++` is C's, not Python's", "write `count += 1`"),

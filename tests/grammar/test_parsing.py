@@ -68,6 +68,7 @@ pass_ = at(tree.Pass)
         ("a[b, c]", at(Subscript, a, (b, c))),
         ("a[(b, c)]", at(Subscript, a, (b, c))),
         ("a[()]", at(Subscript, a, ())),
+        ("a[(b, c),]", at(Subscript, a, (at(TupleExpr, (b, c)),))),
         ("a[(b)]", at(Subscript, a, (b,))),
         ("a[(b, c), d]", at(Subscript, a, (at(TupleExpr, (b, c)), d))),
         ("a[[b, c]]", at(Subscript, a, (at(TupleExpr, (b, c)),))),

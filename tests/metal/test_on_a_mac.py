@@ -16,11 +16,8 @@ import pytest
 import metaljit as mj
 from metaljit.lang import bool_, border, f32, i32, isnan, position, require, sqrt
 
-N: Any
-H: Any
-W: Any
 H, W, N = mj.dims("H W N")
-T: Any = mj.dtypes("number")
+T = mj.dtypes("number")
 F = np.float32
 
 

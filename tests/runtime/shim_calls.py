@@ -13,7 +13,7 @@ from metaljit.runtime import library
 
 Array = NDArray[Any]
 
-NUMPY = {
+NUMPY: dict[str, type[np.generic]] = {
     "bool": np.bool_,
     "char": np.int8,
     "uchar": np.uint8,
@@ -53,14 +53,15 @@ def call(lib: ctypes.CDLL, name: str, n: int, *arrays: Array) -> None:
 def evaluate(lib: ctypes.CDLL, name: str, result: str, *operands: Array) -> Array:
     """The results of a `loop`."""
     operands = tuple(np.ascontiguousarray(a) for a in operands)
-    out = np.empty(operands[0].size, NUMPY[result])
+    out: Array = np.empty(operands[0].size, NUMPY[result])
     call(lib, name, out.size, out, *operands)
     return out
 
 
 def same_bits(a: Array, b: Array) -> Array:
     """Elementwise: equal including the sign of zero, or both NaN."""
-    return ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
+    same: Array = ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
+    return same
 
 
 def ulp_errors(got: Array, exact: Array) -> Array:

@@ -282,11 +282,17 @@ def test_a_failure_is_remembered_and_an_interruption_is_not() -> None:
 
     def fail() -> int:
         calls.append(1)
-        raise DeviceFault(Diagnostic("x", f"attempt {len(calls)}"))
+        raise DeviceFault(Diagnostic(slug, f"attempt {len(calls)}"))
 
+    slug = "metal-refused"
     for _ in range(2):
         with pytest.raises(DeviceFault, match="attempt 1"):
             once.get("k", fail)
+    slug = "toolchain-missing"
+    for attempt in (2, 3):
+        with pytest.raises(DeviceFault, match=f"attempt {attempt}"):
+            once.get("mended later", fail)
+    assert once.get("mended later", lambda: 4) == 4
 
     def interrupted() -> int:
         raise KeyboardInterrupt

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from metaljit.dtypes import I32
 from metaljit.extents import Sym
 from metaljit.program import Cost, LoopNest
-from metaljit.runtime import cache, cpu, pool, toolchain
+from metaljit.runtime import cache, cpu, library, pool, toolchain
 from metaljit.runtime.cpu import COLUMNS, Cpu, split
 from metaljit.runtime.launch import Launcher
 from metaljit.source import DeviceFault, InternalError, MetaljitError
@@ -190,6 +190,16 @@ def test_fast_math_is_asked_for_by_the_program(cpu: Cpu) -> None:
     assert Launcher(cpu, replace(program, math="fast"))([np.full(1, 1e8, F)]) == 1
 
 
+def test_only_the_parts_that_a_text_names_are_included() -> None:
+    assert "cpu_exponential.h" in cpu.included("float y = metal::precise::exp(x);")
+    plain = cpu.included("a[i] + explicit_max_of")
+    assert "cpu_types.h" in plain
+    assert "cpu_exponential.h" not in plain
+    assert "cpu_choice.h" not in plain
+    header = (Path(library.SHIM) / "metaljit_cpu.h").read_text()
+    assert len(cpu._parts()) == header.count("#include")
+
+
 WARM = """
 import sys; sys.path.insert(0, {here!r})
 import subprocess
@@ -262,8 +272,6 @@ def test_an_entry_that_vanishes_before_it_is_loaded(tmp_path: Path, monkeypatch:
 def test_the_key_holds_compiler_processor_flags_and_headers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from metaljit.runtime import library
-
     monkeypatch.setenv("METALJIT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(pool, "threads", lambda: 1)
     a = np.ones((2, 2), F)

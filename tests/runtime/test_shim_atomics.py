@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from shim_calls import build, call, function
+from shim_calls import Array, build, call, function
 
-OPERATIONS = {
+OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "and": lambda a, b: a & b,
@@ -18,40 +19,43 @@ OPERATIONS = {
     "min": min,
     "max": max,
 }
-TYPES = {"int": np.int32, "uint": np.uint32}
-THREADS, ROUNDS = 4, 20000
+TYPES: dict[str, type[np.integer[Any]]] = {"int": np.int32, "uint": np.uint32}
+THREADS, ROUNDS = 2, 1 << 20
+RELAXED = "metal::memory_order_relaxed"
+# The threads wait for each other inside the library: no interpreter lock, no start of a thread between them.
+MEET = f"""metal::atomic_fetch_add_explicit(gate, 1u, {RELAXED});
+    while (metal::atomic_load_explicit(gate, {RELAXED}) < {THREADS}u) {{}}
+    for (uint i = 0; i < n; i++) """
+GATE = "device metal::atomic_uint *gate"
 
 
 def functions() -> list[str]:
     texts = []
-    relaxed = "metal::memory_order_relaxed"
     for t in TYPES:
         p, word = f"device metal::atomic_{t} *p", f"device {t} *"
+        old, value, each = f"{word}o", f"{word}v", "for (uint i = 0; i < n; i++) "
         for name in OPERATIONS:
-            body = f"for (uint i = 0; i < n; i++) o[i] = metal::atomic_fetch_{name}_explicit(p, v[i], {relaxed});"
-            texts.append(function(f"{name}_{t}", [word + "o", p, word + "v"], body))
+            step = f"o[i] = metal::atomic_fetch_{name}_explicit(p, v[i], {RELAXED});"
+            texts.append(function(f"{name}_{t}", [old, p, value], each + step))
+            texts.append(function(f"together_{name}_{t}", [old, p, value, GATE], MEET + step))
+        exchange = f"o[i] = metal::atomic_exchange_explicit(p, v[i], {RELAXED});"
+        cas = (
+            "done[0] = metal::atomic_compare_exchange_weak_explicit"
+            f"(p, expected, desired[0], {RELAXED}, {RELAXED});"
+        )
         texts += [
-            function(f"load_{t}", [word + "o", p], f"o[0] = metal::atomic_load_explicit(p, {relaxed});"),
-            function(f"store_{t}", [word + "v", p], f"metal::atomic_store_explicit(p, v[0], {relaxed});"),
-            function(
-                f"exchange_{t}",
-                [word + "o", p, word + "v"],
-                f"for (uint i = 0; i < n; i++) o[i] = metal::atomic_exchange_explicit(p, v[i], {relaxed});",
-            ),
-            function(
-                f"cas_{t}",
-                [word + "done", p, word + "expected", word + "desired"],
-                "done[0] = metal::atomic_compare_exchange_weak_explicit"
-                f"(p, expected, desired[0], {relaxed}, {relaxed});",
-            ),
+            function(f"load_{t}", [old, p], f"o[0] = metal::atomic_load_explicit(p, {RELAXED});"),
+            function(f"store_{t}", [value, p], f"metal::atomic_store_explicit(p, v[0], {RELAXED});"),
+            function(f"exchange_{t}", [old, p, value], each + exchange),
+            function(f"together_exchange_{t}", [old, p, value, GATE], MEET + exchange),
+            function(f"cas_{t}", [f"{word}done", p, f"{word}expected", f"{word}desired"], cas),
         ]
-    loop = (
-        "for (uint i = 0; i < n; i++) {"
-        f" uint old = metal::atomic_load_explicit(p, {relaxed});"
-        " while (!metal::atomic_compare_exchange_weak_explicit"
-        f"(p, &old, as_type<uint>(as_type<float>(old) + 1.0f), {relaxed}, {relaxed})) {{}} }}"
-    )
-    texts.append(function("float_add", ["device metal::atomic_uint *p"], loop))
+    add_float = f"""{{
+        uint old = metal::atomic_load_explicit(p, {RELAXED});
+        while (!metal::atomic_compare_exchange_weak_explicit(
+            p, &old, as_type<uint>(as_type<float>(old) + 1.0f), {RELAXED}, {RELAXED})) {{}}
+    }}"""
+    texts.append(function("together_float", ["device metal::atomic_uint *p", GATE], MEET + add_float))
     return texts
 
 
@@ -97,13 +101,12 @@ def test_compare_exchange(lib: Any, t: str) -> None:
     assert (word[0], expected[0]) == (10, 9)
 
 
-def together(work: Any) -> None:
-    """Runs work(k) in several threads at once; ctypes lets go of the interpreter lock."""
-    start = threading.Barrier(THREADS)
+def together(lib: Any, name: str, *arrays: Callable[[int], Array]) -> None:
+    """Runs a function in several threads at once; ctypes lets go of the interpreter lock."""
+    gate = np.zeros(1, np.uint32)
 
     def run(k: int) -> None:
-        start.wait()
-        work(k)
+        call(lib, f"together_{name}", ROUNDS, *(array(k) for array in arrays), gate)
 
     threads = [threading.Thread(target=run, args=(k,)) for k in range(THREADS)]
     for thread in threads:
@@ -115,26 +118,32 @@ def together(work: Any) -> None:
 @pytest.mark.parametrize("t", TYPES)
 def test_no_addition_is_lost_between_threads(lib: Any, t: str) -> None:
     word, ones = np.zeros(1, TYPES[t]), np.ones(ROUNDS, TYPES[t])
-    olds = [np.empty(ROUNDS, TYPES[t]) for _ in range(THREADS)]
-    together(lambda k: call(lib, f"add_{t}", ROUNDS, olds[k], word, ones))
+    olds = np.empty((THREADS, ROUNDS), TYPES[t])
+    together(lib, f"add_{t}", lambda k: olds[k], lambda k: word, lambda k: ones)
     assert word[0] == THREADS * ROUNDS
-    assert np.array_equal(np.sort(np.concatenate(olds)), np.arange(THREADS * ROUNDS))
+    assert np.array_equal(np.sort(olds.ravel()), np.arange(THREADS * ROUNDS))
 
 
-def test_no_minimum_is_lost_between_threads(lib: Any) -> None:
-    values = np.random.default_rng(1).integers(0, 2**32, (THREADS, ROUNDS), dtype=np.uint32)
-    low, high = np.array([0xFFFFFFFF], np.uint32), np.zeros(1, np.uint32)
-    out = np.empty_like(values)
+def test_no_exchanged_value_is_lost_between_threads(lib: Any) -> None:
+    values = np.arange(1, THREADS * ROUNDS + 1, dtype=np.uint32).reshape(THREADS, ROUNDS)
+    word, olds = np.zeros(1, np.uint32), np.empty_like(values)
+    together(lib, "exchange_uint", lambda k: olds[k], lambda k: word, lambda k: values[k])
+    assert np.array_equal(np.sort(np.append(olds.ravel(), word)), np.arange(THREADS * ROUNDS + 1))
 
-    def work(k: int) -> None:
-        call(lib, "min_uint", ROUNDS, out[k], low, values[k])
-        call(lib, "max_uint", ROUNDS, out[k], high, values[k])
 
-    together(work)
-    assert (low[0], high[0]) == (values.min(), values.max())
+@pytest.mark.parametrize("name", ["min", "max", "xor"])
+def test_no_other_operation_is_lost_between_threads(lib: Any, name: str) -> None:
+    """Each thread's value is the extreme so far, so that a lost one would show; xor undoes nothing."""
+    rising = np.arange(1, THREADS * ROUNDS + 1, dtype=np.uint32).reshape(ROUNDS, THREADS).T.copy()
+    values = np.uint32(0xFFFFFFFF) - rising if name == "min" else rising
+    word = np.array([0xFFFFFFFF if name == "min" else 0], np.uint32)
+    olds = np.empty_like(values)
+    together(lib, f"{name}_uint", lambda k: olds[k], lambda k: word, lambda k: values[k])
+    want = {"min": values.min(), "max": values.max(), "xor": np.bitwise_xor.reduce(values.ravel())}
+    assert word[0] == want[name]
 
 
 def test_a_loop_of_compare_exchange_adds_floats(lib: Any) -> None:
     word = np.zeros(1, np.float32)
-    together(lambda k: call(lib, "float_add", ROUNDS, word))
+    together(lib, "float", lambda k: word)
     assert word[0] == THREADS * ROUNDS

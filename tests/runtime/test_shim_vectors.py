@@ -39,7 +39,8 @@ NAMES = {
 }  # fmt: skip
 
 # Constructors: the arguments, each a scalar (one letter) or a vector of consecutive letters.
-CONSTRUCTORS = ["a", "a b", "ab", "a b c", "ab c", "a bc", "abc", "a b c d", "ab cd", "ab c d", "a bc d", "a b cd", "abc d", "a bcd", "abcd"]  # fmt: skip
+CONSTRUCTORS = ["a", "a b", "ab", "a b c", "ab c", "a bc", "abc", "a b c d", "ab cd", "ab c d", "a bc d", "a b cd",
+                "abc d", "a bcd", "abcd"]  # fmt: skip
 
 FLOAT1 = ["exp", "exp2", "exp10", "log", "log2", "log10", "sin", "cos", "tan", "sinpi", "cospi", "tanpi", "asin", "acos",
           "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "ceil", "floor", "rint", "round",
@@ -210,17 +211,6 @@ class TestOperators:
         for op, meaning in COMPARISONS.items():
             np.testing.assert_array_equal(run(lib, NAMES[op], "bool", t, n, a, b), meaning(a, b), op)
 
-    def test_bits(self, lib: Any, t: str, n: int) -> None:
-        if t not in INTEGERS:
-            pytest.skip("integers only")
-        a, b = numbers(t, 5), numbers(t, 6)
-        for op, meaning in BITWISE.items():
-            np.testing.assert_array_equal(run(lib, NAMES[op], t, t, n, a, b), meaning(a, b), op)
-        np.testing.assert_array_equal(run(lib, "inv", t, t, n, a), ~a)
-        count = b & NUMPY[t](a.itemsize * 8 - 1)  # only the low bits of a count count
-        np.testing.assert_array_equal(run(lib, "shl", t, t, n, a, b), a << count)
-        np.testing.assert_array_equal(run(lib, "shr", t, t, n, a, b), a >> count)
-
     def test_division(self, lib: Any, t: str, n: int) -> None:
         a, b = numbers(t, 7), numbers(t, 8)
         got = run(lib, "div", t, t, n, a, b)
@@ -234,6 +224,17 @@ class TestOperators:
         assert got.tolist() == want
         rest = [0 if y == 0 else x - y * q for (x, y), q in zip(pairs, quotients, strict=True)]
         assert run(lib, "rem", t, t, n, a, b).tolist() == rest
+
+
+@pytest.mark.parametrize(("t", "n"), [shape for shape in SHAPES if shape[0] in INTEGERS])
+def test_bits(lib: Any, t: str, n: int) -> None:
+    a, b = numbers(t, 5), numbers(t, 6)
+    for op, meaning in BITWISE.items():
+        np.testing.assert_array_equal(run(lib, NAMES[op], t, t, n, a, b), meaning(a, b), op)
+    np.testing.assert_array_equal(run(lib, "inv", t, t, n, a), ~a)
+    count = b & NUMPY[t](a.itemsize * 8 - 1)  # only the low bits of a count count
+    np.testing.assert_array_equal(run(lib, "shl", t, t, n, a, b), a << count)
+    np.testing.assert_array_equal(run(lib, "shr", t, t, n, a, b), a >> count)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])

@@ -12,6 +12,7 @@ from typing import Any
 from ...dtypes import BF16, BOOL, F16, F32, I32, DType, Type, Vec, with_lanes
 from ...operation_rules import Operation, Refusal, Typing, check
 from ...operations import OPERATIONS
+from ...program import INDEX_MAX
 from ...source import Diagnostic, Span
 from .. import ir
 from ..bounds import Bound, Poly
@@ -325,7 +326,7 @@ def _poly(body: Body, name: str, operands: Sequence[Typed], result: DType) -> tu
         case "add" | "subtract" | "multiply" | "negative":
             made = {"add": lambda: p[0] + p[1], "subtract": lambda: p[0] - p[1], "multiply": lambda: p[0] * p[1],
                     "negative": lambda: -p[0]}[name]()  # fmt: skip
-            return (made, True) if facts.fits(made, result) else (None, False)
+            return (made, True) if fits(body, made, result) else (None, False)
         case "positive":
             return p[0], True
         case "floor_divide" | "remainder":
@@ -347,6 +348,18 @@ def _poly(body: Body, name: str, operands: Sequence[Typed], result: DType) -> tu
         case "bitwise_and":
             return _poly_of_bits(body, name, operands, result), False
     return None, False
+
+
+def fits(body: Body, poly: Poly, dtype: DType) -> bool:
+    """Whether a value stays within its type: proved, or true of all arrays but those at the very limit of size.
+
+    `i + 2` passes 2³¹ − 1 only where an extent is at most 2 below it: such a call is refused instead.
+    """
+    facts = body.unit.facts
+    if dtype != I32 or not facts.proves(poly - int(dtype.smallest)):
+        return facts.fits(poly, dtype)
+    over = -poly + INDEX_MAX
+    return facts.proves(over) or body.unit.limit_size(over)
 
 
 def _uppers(body: Body, poly: Poly) -> list[Bound]:

@@ -194,11 +194,13 @@ def _offset(shape: Sequence[Value], axes: Sequence[Typed], span: Span) -> ir.Exp
     return total
 
 
-def write(body: Body, view: View, indices: Sequence[Value], value: Value, span: Span) -> None:
-    """Stores one element of an Out or InOut array; outside, nothing."""
-    offset, guard = place(body, view, indices, span)
+def write(
+    body: Body, view: View, indices: Sequence[Value], value: Value, target: Span, span: Span
+) -> None:
+    """Stores one element of an Out or InOut array; outside, nothing. `span` is the value's."""
+    offset, guard = place(body, view, indices, target)
     element = implicit(body, value, view.element, span, f"an element of {view.buffer.name!r}")
-    body.emit(ir.Store(view.buffer, offset, element.expr, guard, span))
+    body.emit(ir.Store(view.buffer, offset, element.expr, guard, target))
 
 
 def place(body: Body, view: View, indices: Sequence[Value], span: Span) -> tuple[ir.Expr, ir.Expr | None]:
@@ -235,10 +237,12 @@ def read_private(body: Body, array: Private, indices: Sequence[Value], span: Spa
     return Typed(ir.Choose(guard, load, zero.expr))
 
 
-def write_private(body: Body, array: Private, indices: Sequence[Value], value: Value, span: Span) -> None:
-    offset, guard = _private_place(body, array, indices, span)
+def write_private(
+    body: Body, array: Private, indices: Sequence[Value], value: Value, target: Span, span: Span
+) -> None:
+    offset, guard = _private_place(body, array, indices, target)
     element = implicit(body, value, array.local.type, span, f"an element of {array.local.name!r}")
-    body.emit(ir.LocalStore(array.local, offset, element.expr, guard, span))
+    body.emit(ir.LocalStore(array.local, offset, element.expr, guard, target))
 
 
 def _private_place(

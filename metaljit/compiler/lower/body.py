@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metaljit.grammar import tree
@@ -24,6 +24,7 @@ from .signature import Names, Specialisation
 from .values import POISON, Fault, Group, Literal, Poisoned, Typed, Unset, Value, fault
 
 DEFAULT_LOOP_LIMIT = 2**32 - 1
+SIZE_MARGIN = INDEX_MAX - 2**20  # offsets up to a million are taken for offsets, not for hashing
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Unit:
     position_symbols: dict[int, int] = field(default_factory=dict)
     uniform_symbols: dict[int, str] = field(default_factory=dict)
     variables: int = 0
+    size_limits: dict[str, int] = field(default_factory=dict)
 
     def number(self) -> int:
         self.variables += 1
@@ -98,6 +100,25 @@ class Unit:
     ) -> ir.Uniform:
         self.uniforms.setdefault(name, Uniform(name, dtype, value, scalar, lane))
         return ir.Uniform(name, dtype)
+
+    def limit_size(self, goal: Poly) -> bool:
+        """Makes `goal >= 0` a requirement of the call, if it only keeps one extent a little below 2³¹ − 1."""
+        dims = frozenset(s for s, name in self.uniform_symbols.items() if name not in self.scalar_names)
+        sure = self.facts.eliminate(goal, dims)
+        symbols = sorted(sure.symbols()) if sure is not None else []
+        if sure is None or len(symbols) != 1:
+            return False
+        parts = sure.split(symbols[0])
+        coefficient, rest = (parts[0].constant, parts[1].constant) if parts else (None, None)
+        if coefficient != -1 or rest is None or not SIZE_MARGIN <= rest:
+            return False
+        name = self.uniform_symbols[symbols[0]]
+        self.size_limits[name] = min(rest, self.size_limits.get(name, rest))
+        return True
+
+    @property
+    def scalar_names(self) -> set[str]:
+        return {u.name for u in self.uniforms.values() if u.scalar}
 
     def extent(self, extent: Extent) -> Value:
         """An extent as a value: a literal, a dim's uniform, or a uniform of its own for an expression."""
@@ -255,6 +276,7 @@ class Body:
     positions: tuple[Value, ...] = ()
     always_index: bool = False
     is_kernel: bool = True
+    called: Span | None = None  # where a function is called
     done: bool = False  # no path goes on from here
 
     def emit(self, statement: ir.Stmt) -> None:
@@ -293,7 +315,10 @@ class Body:
         try:
             yield
         except Fault as e:
-            self.unit.report(e.diagnostic)
+            diagnostic = e.diagnostic
+            if self.called is not None and diagnostic.second is None:
+                diagnostic = replace(diagnostic, second=(self.called, "called here"))
+            self.unit.report(diagnostic)
         except Poisoned:
             pass
         else:

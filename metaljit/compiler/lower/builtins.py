@@ -189,11 +189,12 @@ def _local_array(body: Body, node: tree.Call) -> Value:
     extents = values[1:]
     initial: list[Value] | None = None
     if "values" in named:
-        initial = list(expressions.as_group(body, named["values"], node.span).items)
+        initial = _leaves(expressions.as_group(body, named["values"], node.span))
     last = extents[-1] if extents else None
     if isinstance(last, Group) and initial is None:
-        initial, extents = list(last.items), extents[:-1]
-    shape = tuple(_extent(v, node.span) for v in extents)
+        initial, extents = _leaves(last), extents[:-1]
+    spans = [a.span for a in node.args[1:]] if len(node.args) == len(values) else [node.span] * len(extents)
+    shape = tuple(_extent(v, s) for v, s in zip(extents, spans, strict=False))
     if not shape and initial is not None:
         shape = (len(initial),)
     size = 1
@@ -212,6 +213,11 @@ def _local_array(body: Body, node: tree.Call) -> Value:
     local = ir.Local("local", type, size, body.unit.number())
     body.emit(ir.LocalArray(local, parts, node.span))
     return Private(local, shape, node.span)
+
+
+def _leaves(group: Group) -> list[Value]:
+    """The items of a tuple of tuples, row by row."""
+    return [leaf for i in group.items for leaf in (_leaves(i) if isinstance(i, Group) else [i])]
 
 
 def element_type(value: Value, span: Span) -> DType | Vec:
@@ -253,7 +259,7 @@ def _atomic(op: str) -> Call:
                 f"atomic_{op} works on {names}, and {view.buffer.name!r} holds {element}",
                 node.span,
             )
-        offset, guard = arrays.place(body, view, [values[1]], node.args[1].span)
+        offset, guard = arrays.place(body, view, [values[1]], node.args[0].span)
         new = tuple(
             implicit(body, v, element, node.span, f"an element of {view.buffer.name!r}").expr
             for v in values[2:]

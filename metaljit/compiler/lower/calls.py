@@ -429,7 +429,7 @@ def _specialise(
     wanted = statements.ResultPlan.of_annotation(declaration, inner)
 
     def attempt(plan: statements.ResultPlan) -> tuple[Body, statements.ResultPlan]:
-        made = Body(unit, inner, declaration, dict(parameters.env), is_kernel=False)
+        made = Body(unit, inner, declaration, dict(parameters.env), is_kernel=False, called=node.span)
         made.plan = plan
         errors = len(unit.diagnostics)
         with unit.facts.scope():

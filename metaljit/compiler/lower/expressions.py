@@ -183,18 +183,16 @@ def _dim(body: Body, dim: Dim, span: Span) -> Value:
 
 
 def _refuse_foreign(name: str, what: str, span: Span) -> NoReturn:
+    short = name.rpartition(".")[2]
     way_out = {
-        "function": f"make it a device function: put `@mj.function` above `def {name}`",
+        "function": f"make it a device function: put `@mj.function` above `def {short}`",
+        "numpy function": "the language has its own functions; docs/operations.md lists them",
+        "math function": f"write `{short}(x)`, which keeps the argument's type, or cast: `i32({short}(x))`",
         "ndarray": "pass the array as a parameter, or make a constant table: a tuple of numbers",
         "list": "capture a tuple instead of a list",
-        "builtin_function_or_method": "use the language's own functions; docs/language.md lists them",
+        "callable": "use the language's own functions; docs/language.md lists them",
     }.get(what, "capture numbers, bools, tuples of them, and @mj.function functions")
-    fault(
-        "not-capturable",
-        f"the captured name {name!r} is a Python {what}, which a kernel cannot use",
-        span,
-        help=way_out,
-    )
+    fault("not-capturable", f"{name!r} is a Python {what}, which a kernel cannot use", span, help=way_out)
 
 
 def _attribute(body: Body, node: tree.Attribute) -> Value:

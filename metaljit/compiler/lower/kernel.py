@@ -7,7 +7,7 @@ what the call must know (uniforms, requirements, assertions). All faults of a ke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metaljit.grammar import tree
 from metaljit.grammar.parser import parse_quoted
@@ -83,13 +83,24 @@ def decorator_options(function: tree.Function, names: Names) -> tuple[Options, d
             continue
         for k in node.keywords:
             if k.name in ("grid", "threadgroup"):
-                grid[k.name] = parse_quoted(k.value) if isinstance(k.value, tree.String) else k.value
+                grid[k.name] = _unquoted(k.value)
             elif k.name in ("math", "asserts", "loop_limit"):
                 options[k.name] = _option(k, constant(k.value, names))
             else:
                 fault("unknown-keyword", f"kernel has no option {k.name!r}", k.span,
                       help="there are grid, threadgroup, math, asserts, loop_limit")  # fmt: skip
     return Options(**options), grid  # type: ignore[arg-type]
+
+
+def _unquoted(node: tree.Expr) -> tree.Expr:
+    """`"ceil_div(N, 256)"`, a tuple, or a tuple of such texts."""
+    match node:
+        case tree.String():
+            return parse_quoted(node)
+        case tree.TupleExpr(items):
+            return replace(node, items=tuple(i if isinstance(i, tree.Star) else _unquoted(i) for i in items))
+        case _:
+            return node
 
 
 def _option(k: tree.Keyword, value: object) -> object:

@@ -90,11 +90,12 @@ def _range(body: Body, node: tree.Call) -> Range:
                     node.span,
                     help="write `i32(…)`",
                 )
-    bounds = [index_type(body, v, node.span, "the bound of a range") for v in values]
+    spans = [a.span for a in node.args] if len(node.args) == len(values) else [node.span] * len(values)
+    bounds = [index_type(body, v, s, "the bound of a range") for v, s in zip(values, spans, strict=True)]
     start: Value = Literal(0) if len(bounds) == 1 else bounds[0]
     stop: Value = bounds[0] if len(bounds) == 1 else bounds[1]
     step = bounds[2] if len(bounds) == 3 else Literal(1)
-    number = known(step, node.span, "the step of a range")
+    number = known(step, spans[-1], "the step of a range")
     if number == 0:
         fault("bad-range", "the step of a range cannot be 0", node.span)
     return Range(start, stop, int(number))

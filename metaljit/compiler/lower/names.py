@@ -94,7 +94,19 @@ def canonical(obj: Any) -> Any:
     if isinstance(builtin, str):
         return BUILTINS[builtin]
     known = _known().get(id(obj))
-    return known if known is not None else Foreign(type(obj).__name__)
+    return known if known is not None else Foreign(_described(obj))
+
+
+def _described(obj: Any) -> str:
+    """A foreign object in words: its module's function, or its type."""
+    module = (getattr(obj, "__module__", None) or "").partition(".")[0]
+    if callable(obj) and not isinstance(obj, type) and module in ("numpy", "math"):
+        return f"{module} function"
+    if isinstance(obj, types.FunctionType):
+        return "function"
+    if callable(obj) and not isinstance(obj, type):
+        return "callable"
+    return type(obj).__name__
 
 
 def member(owner: Any, name: str) -> Any:

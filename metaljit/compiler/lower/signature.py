@@ -20,7 +20,7 @@ from ...extents import Extent, Lit, Sym, op
 from ...source import Span
 from ...symbols import MISSING, Builtin, Dim, DTypeVariable, Pack
 from .names import Foreign, canonical, member
-from .values import fault
+from .values import Fault, fault
 
 Resolve: TypeAlias = Callable[[str], Any]
 ParamKind = Literal["array", "scalar", "const", "out", "inout"]
@@ -295,7 +295,13 @@ def _results(function: tree.Function, names: Names) -> tuple[Annotation, ...]:
 def annotation(node: tree.Expr, names: Names) -> Annotation:
     """`f32`, `f32[H, W]`, `T[*S]`, `mj.f32[N]`."""
     head = node.value if isinstance(node, tree.Subscript) else node
-    element = names.lookup(head)
+    try:
+        element = names.lookup(head)
+    except Fault as e:
+        if e.diagnostic.slug != "unknown-name" or e.diagnostic.help:
+            raise
+        declare_it = f'declare it above: `{head.span.text} = dtypes("float")`'
+        raise Fault(replace(e.diagnostic, help=declare_it)) from None
     if isinstance(element, Builtin) and element.name == "bool":
         element = BOOL
     if not isinstance(element, DType | Vec | DTypeVariable):

@@ -7,7 +7,7 @@ name gets one variable of one type; a name that a loop carries has its variable 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from metaljit.grammar import tree
@@ -220,6 +220,8 @@ def bind(body: Body, name: str, value: Value, span: Span) -> None:
     """`name = value`."""
     if isinstance(value, Poison):
         raise Poisoned
+    if isinstance(value, Private):
+        value = name_array(body, value, name)
     declared = body.declared.get(name)
     if declared is not None:
         value = implicit(body, value, declared[0], span, f"the declared {name!r}")
@@ -230,6 +232,16 @@ def bind(body: Body, name: str, value: Value, span: Span) -> None:
         body.env[name] = loops.rebind_group(body, name, frame, value, span)
     else:
         body.env[name] = loops.rebind(body, name, frame.carried[name], value, span, flows=frame.flows)
+
+
+def name_array(body: Body, value: Private, name: str) -> Private:
+    """A local array gets the name that it is first assigned to."""
+    last = body.block[-1] if body.block else None
+    if not isinstance(last, ir.LocalArray) or last.local != value.local:
+        return value
+    named = replace(value.local, name=name)
+    body.block[-1] = replace(last, local=named)
+    return replace(value, local=named)
 
 
 def kept(body: Body, value: Value, name: str, span: Span) -> Value:
@@ -288,9 +300,9 @@ def _store(body: Body, target: tree.Subscript, value: Value, span: Span) -> None
     indices = expressions.spread(body, target.indices)
     match owner:
         case View():
-            arrays.write(body, owner, indices, value, span)
+            arrays.write(body, owner, indices, value, target.span, span)
         case Private():
-            arrays.write_private(body, owner, indices, value, span)
+            arrays.write_private(body, owner, indices, value, target.span, span)
         case Typed() if isinstance(owner.type, Vec):
             fault("component-assignment", "a lane of a vector cannot be assigned: vectors are values", target.span,
                   help=f"make a new one: `{owner.type}(…)`")  # fmt: skip
@@ -300,19 +312,27 @@ def _store(body: Body, target: tree.Subscript, value: Value, span: Span) -> None
             fault("not-an-array", f"{describe(owner)} has no elements to assign", target.span)
 
 
-def _declare(body: Body, node: tree.Declare) -> None:
-    name = node.target.name
+def _declared_type(body: Body, node: tree.Declare) -> Type:
+    """`x: f32`, `x: T`, `x: wide(T)`."""
+    if isinstance(node.annotation, tree.Call):
+        from .builtins import element_type
+
+        return element_type(expressions.lower(body, node.annotation), node.annotation.span)
     wanted = annotation(node.annotation, body.names)
     if wanted.axes is not None:
         fault(
             "bad-annotation",
-            f"{name!r} cannot be declared as an array",
+            f"{node.target.name!r} cannot be declared as an array",
             wanted.span,
             help="use local_array(…)",
         )
     element = wanted.element
-    if not isinstance(element, DType | Vec):
-        element = body.unit.spec.variables[element]
+    return element if isinstance(element, DType | Vec) else body.unit.spec.variables[element]
+
+
+def _declare(body: Body, node: tree.Declare) -> None:
+    name = node.target.name
+    element = _declared_type(body, node)
     value = expressions.lower(body, node.value) if node.value is not None else None
     body.declared[name] = (element, node.target.span)
     if value is not None:
@@ -350,9 +370,9 @@ def _augment(body: Body, node: tree.Augment, target: tree.Target, op: str, value
             if isinstance(changed, Typed) and changed.type.scalar.kind == element.scalar.kind:
                 changed = convert(body, changed, element, node.span)  # `u8[i] += 1` keeps the element's type
             if isinstance(owner, View):
-                arrays.write(body, owner, indices, changed, node.span)
+                arrays.write(body, owner, indices, changed, target.span, node.span)
             else:
-                arrays.write_private(body, owner, indices, changed, node.span)
+                arrays.write_private(body, owner, indices, changed, target.span, node.span)
         case _:
             assign(body, target, POISON, node.span)
 

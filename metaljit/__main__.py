@@ -1,0 +1,5 @@
+"""`python -m metaljit`: the `metaljit` command."""
+
+from .cli import main
+
+main()
