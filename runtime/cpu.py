@@ -89,7 +89,7 @@ def _parts() -> list[tuple[str, frozenset[str]]]:
 
 def included(body: str) -> str:
     """The parts of the header that a text needs; parsing all of them takes a third of a small compilation."""
-    words = set(re.findall(r"[A-Za-z_]\w*", body))
+    words = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"//.*", "", body)))
     wanted = [f'#include "{part}"\n' for part, names in _parts() if not names or names & words]
     return f'{"".join(wanted)}#define METALJIT_PARTS\n#include "metaljit_cpu.h"\n'
 

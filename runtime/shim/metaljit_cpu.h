@@ -11,8 +11,9 @@
 //   -fno-operator-names                       `not` is a function in Metal
 //   -Xclang -ffloat16-excess-precision=none   each operation on half rounds to half
 //   -ffp-contract=off -fno-math-errno -fno-trapping-math
-// With -ffast-math the user's arithmetic changes, the functions of these headers do not. x86-64 needs SSE4.1 and F16C
-// (every processor since 2013): without them clang calls routines of its own run-time library for rounding and for half.
+// With -ffast-math the user's arithmetic changes, the functions of these headers do not (but what they make of NaN and
+// infinity is then undefined). x86-64 needs SSE4.1, F16C and FMA, as every processor since 2013 has: without them clang
+// calls the C library for rounding and fma, and a run-time library of its own for half.
 //
 // The parts below cost 1 to 4 ms of compile time each. A text whose own identifiers are known needs only the parts whose
 // names (after `//`) it mentions: include those in this order, define METALJIT_PARTS, and include this file after them.

@@ -3,7 +3,8 @@
 In: a page. Out: blocks, and what they print. A fence's info string says what a block is:
 
     python             a program of its own
-    python mjk         a text of the kernel language; it is compiled for every type and rank that it declares
+    python mjk         a text of the kernel language; a kernel that the page does not call is compiled for every
+                       type and rank that it declares
     bash               commands; run if every one is `metaljit …`, with the console script beside this Python
     text               what the block directly above prints; `…` stands for anything
     file=NAME          (another word) the block is also saved as NAME, for itself and for the page's later blocks
@@ -22,7 +23,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ import pytest
 
 import metaljit as mj
 from metaljit.dtypes import TYPES, DType, Vec
+from metaljit.program import Program
 from metaljit.symbols import CONSTANTS, DTypeVariable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,16 +155,18 @@ def run_kernels(text: str, path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path.parent)
         file = mj.load_kernels(path.name)
-        compile_kernels(file)
-        for call, wanted in _CALL.findall(text):
+        calls = _CALL.findall(text)
+        called = {call.partition("(")[0] for call, _ in calls}
+        compile_kernels([k for k in file if k.__name__ not in called])
+        for call, wanted in calls:
             _compare(file, call, wanted)
 
 
-def compile_kernels(file: mj.KernelFile) -> list[Any]:
-    """The programs of every kernel, for all types and ranks that it declares."""
+def compile_kernels(kernels: Iterable[mj.Kernel]) -> list[Program]:
+    """The programs of kernels, for all types and ranks that they declare."""
     from metaljit.cli_kernels import kinds_of
 
-    return [k.program(*kind.values) for k in file for kind in kinds_of(k, {}, {}).kinds]
+    return [k.program(*kind.values) for k in kernels for kind in kinds_of(k, {}, {}).kinds]
 
 
 # ---- calls that a kernel text shows ----

@@ -13,7 +13,7 @@ from metaljit.runtime import library
 
 Array = NDArray[Any]
 
-NUMPY: dict[str, type[np.generic]] = {
+NUMPY: dict[str, Any] = {
     "bool": np.bool_,
     "char": np.int8,
     "uchar": np.uint8,
