@@ -53,8 +53,6 @@ def read_array(path: str, member: str, name: str) -> NDArray[Any]:
                     found = found[_member(found.files, path, member, name)]
     except click.UsageError:
         raise
-    except MemoryError:
-        raise
     except Exception as e:  # what NumPy raises for a damaged file is not listed anywhere
         raise _unreadable(path, e) from e
     if not isinstance(found, np.ndarray):

@@ -21,7 +21,7 @@ import click
 from .cli_errors import fault, reason
 from .compiler.lower.signature import Annotation, Declared, PackAxes, Signature, declare
 from .compiler.lower.values import Fault
-from .dtypes import TYPES, DType, Type, Vec
+from .dtypes import BF16, DTYPES, TYPES, DType, Type, Vec
 from .kernels import Function, Kernel, Spec
 from .modules import KernelFile, load_kernels
 from .source import TypeFault
@@ -246,11 +246,7 @@ def parse_type(text: str, where: str) -> TypeSpec:
         raise click.UsageError(f"{where}: {text!r} is no type; write one such as f32[1024,1024]")
     name, inner = found[1], found[2]
     if name not in TYPES:
-        close = difflib.get_close_matches(name, TYPES, 1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(TYPES)}"
-        if name in ("f64", "float64", "double"):
-            hint = "Apple GPUs have no 64-bit floats; use f32"
-        raise click.UsageError(f"{where}: there is no element type {name!r}; {hint}")
+        raise click.UsageError(f"{where}: there is no element type {name!r}; {_type_hint(name)}")
     if inner is None:
         return TypeSpec(TYPES[name], None)
     if inner.strip() in ("…", "..."):
@@ -262,6 +258,14 @@ def parse_type(text: str, where: str) -> TypeSpec:
                 f"{where}: {w!r} is no extent; write a whole number, or a name or ? for any"
             )
     return TypeSpec(TYPES[name], tuple(int(w) if w.isdecimal() else None for w in words))
+
+
+def _type_hint(name: str) -> str:
+    if name in ("f64", "float64", "double"):
+        return "Apple GPUs have no 64-bit floats; use f32"
+    of_numpy = {"bool_": "bool", "bfloat16": "bf16"} | {d.numpy.name: d.name for d in DTYPES.values() if d != BF16}
+    close = [of_numpy[name]] if name in of_numpy else difflib.get_close_matches(name, DTYPES, 1)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(DTYPES)}, and vectors such as f32x3"
 
 
 # ---- kinds ----

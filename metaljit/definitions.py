@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from .source import Diagnostic, Source, SyntaxFault
 from .symbols import MISSING, Builtin, Dim, DTypeVariable, FunctionText, Namespace, Pack
 
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*")
+# How to get a captured object: a function and the name to call it with.
+Watch: TypeAlias = tuple[Callable[[str], Any], str]
 _STABLE = (Builtin, DType, Vec, Dim, Pack, DTypeVariable)
 
 
@@ -36,6 +38,8 @@ class Definition:
     parse: Callable[[Source], Any]
     lookup: Callable[[str], Any]
     extra: Callable[[], str] = field(default=lambda: "")
+    locals: frozenset[str] = frozenset()
+    globals: Mapping[str, Any] | None = None
 
     @cached_property
     def source(self) -> Source:
@@ -55,7 +59,7 @@ class Definition:
     def mentioned(self) -> tuple[str, ...]:
         """Names, also dotted, that occur in the text: more than are captured, never fewer."""
         found = {re.sub(r"\s", "", m) for m in _DOTTED.findall(self.source.text)}
-        return tuple(sorted(found))
+        return tuple(sorted(n for n in found if n.partition(".")[0] not in self.locals))
 
     def captured(self) -> Iterator[tuple[str, Any]]:
         """Each mentioned name that stands for something here, with what it stands for."""
@@ -63,6 +67,12 @@ class Definition:
             value = self._reach(name)
             if value is not MISSING:
                 yield name, value
+
+    def watch(self, name: str) -> Watch:
+        """The quickest way to a captured object."""
+        if self.globals is not None and self.globals.get(name, MISSING) is self.lookup(name):
+            return self.globals.get, name
+        return self._reach, name
 
     def _reach(self, dotted: str) -> Any:
         first, *rest = dotted.split(".")
@@ -86,6 +96,15 @@ class Definition:
             digest.update(len(data).to_bytes(8, "little"))
             digest.update(data)
         return digest.hexdigest()
+
+
+def is_fixed(name: str, value: Any) -> bool:
+    """Whether a captured object is no value that could change: a symbol of the language, a built-in, a module."""
+    return (
+        isinstance(value, (*_STABLE, types.ModuleType))
+        or getattr(builtins, name, None) is value
+        or getattr(value, "__metaljit_builtin__", None) is not None
+    )
 
 
 def definition_of(value: Any) -> Definition | None:
@@ -173,7 +192,25 @@ def from_python(function: Callable[..., Any], is_kernel: bool, locals_: Mapping[
 
         return parse_function(source)
 
-    return Definition(function.__name__, is_kernel, lambda: python_source(function), parse, lookup)
+    names = frozenset(_local_names(function.__code__))
+    return Definition(
+        function.__name__,
+        is_kernel,
+        lambda: python_source(function),
+        parse,
+        lookup,
+        locals=names,
+        globals=function.__globals__,
+    )
+
+
+def _local_names(code: types.CodeType) -> Iterator[str]:
+    """Parameters and local names, those of generators in the body included."""
+    yield from code.co_varnames
+    yield from code.co_cellvars
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _local_names(inner)
 
 
 def python_source(function: types.FunctionType) -> Source:

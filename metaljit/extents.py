@@ -41,6 +41,17 @@ def _floor_div(a: Number, b: Number) -> Number:
     return a // b if b else 0  # NumPy's integers: x // 0 is 0
 
 
+def _bounded(operation: Callable[..., Number]) -> Callable[[Number, Number], Number]:
+    """Powers and shifts whose result is far beyond any extent are errors, not gigabytes of digits."""
+
+    def run(a: Number, b: Number) -> Number:
+        if abs(b) > 1024:
+            raise ArithmeticError(f"{b} is too large an exponent")
+        return operation(a, b)
+
+    return run
+
+
 def _mod(a: Number, b: Number) -> Number:
     return a % b if b else 0
 
@@ -52,8 +63,8 @@ MEANING: dict[str, Callable[..., Number]] = {
     "//": _floor_div,
     "%": _mod,
     "/": operator.truediv,
-    "**": operator.pow,
-    "<<": operator.lshift,
+    "**": _bounded(operator.pow),
+    "<<": _bounded(operator.lshift),
     ">>": operator.rshift,
     "&": operator.and_,
     "|": operator.or_,

@@ -7,6 +7,7 @@ ranks of the arrays, the values of constants and of captured names; then the dev
 from __future__ import annotations
 
 import json
+import operator
 import os
 import sys
 import threading
@@ -126,9 +127,8 @@ class Kernel:
         self._launchers: dict[Any, Any] = {}
         self._programs: dict[Any, Program] = {}
         self._lock = threading.RLock()
-        self._captures: tuple[tuple[Any, ...], Any] | None = None
+        self._captures: tuple[Sequence[definitions.Watch], list[Any], str] | None = None
         self._parameters: tuple[Parameter, ...] | None = None
-        self._watched: tuple[tuple[Definition, str], ...] | None = None
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__}>"
@@ -190,34 +190,39 @@ class Kernel:
                 given[p.name] = p.default
         return [given[p.name] for p in parameters]
 
-    def _refuse(self, message: str) -> None:
+    def _refuse(self, message: str) -> NoReturn:
         names = ", ".join(p.name for p in self.parameters)
         raise LaunchFault(
             Diagnostic(
-                "argument-count", f"kernel {self.__name__!r} {message}", help=f"{self.__name__}({names})"
+                "argument-count",
+                f"kernel {self.__name__!r} {message}",
+                self.definition.tree.name_span,
+                help=f"{self.__name__}({names})",
             )
         )
 
     def _key(self, values: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
         """What picks the specialisation, and the values that are passed at run time."""
-        parts: list[Any] = [self._captured()]
-        passed: list[Any] = []
-        if self._device is None:
-            parts.append(_chosen[0] if _chosen else current_device().name)
+        device = self._device or (_chosen[0] if _chosen else os.environ.get("METALJIT_DEVICE"))
+        parts = [device, self._captured()]
+        add = parts.append
+        constants = False
         for p, value in zip(self.parameters, values, strict=True):
-            if p.kind == "const":
-                parts.append(self._constant_key(p, value))
-                continue
-            passed.append(value)
-            if p.kind == "scalar":
-                parts.append(value.dtype if isinstance(value, np.generic) else None)
+            kind = p.kind
+            if kind == "const":
+                add(self._constant_key(p, value))
+                constants = True
+            elif kind == "scalar":
+                add(value.dtype if isinstance(value, np.generic) else None)
             else:
                 try:
-                    parts.append(value.dtype)
-                    parts.append(value.ndim)
+                    add(value.dtype)
+                    add(value.ndim)
                 except AttributeError:
                     self._refuse_array(p, value)
-        return tuple(parts), passed
+        if not constants:
+            return tuple(parts), values
+        return tuple(parts), [v for p, v in zip(self.parameters, values, strict=True) if p.kind != "const"]
 
     def _refuse_array(self, p: Parameter, value: Any) -> NoReturn:
         shown = repr(value)
@@ -254,17 +259,16 @@ class Kernel:
         return found[0].name_span if found else None
 
     def _captured(self) -> Any:
-        """The values of captured names, as something hashable; the same object while none has changed."""
-        if self._watched is None:
-            self._watched = _watched(self.definition)
-        now = tuple(d._reach(n) for d, n in self._watched)
+        """A digest of the text and what it captures; found again only when a captured object is another one."""
         last = self._captures
-        if last is not None and len(last[0]) == len(now) and all(map(_is, now, last[0])):
-            return last[1]
-        self._watched = _watched(self.definition)
-        now = tuple(d._reach(n) for d, n in self._watched)
+        if last is not None:
+            watched, before, key = last
+            if all(map(operator.is_, before, [get(name) for get, name in watched])):
+                return key
+        watched = _watched(self.definition)
+        now = [get(name) for get, name in watched]
         key = self.definition.fingerprint()
-        self._captures = (now, key)
+        self._captures = (watched, now, key)
         return key
 
     # ---- specialising ----
@@ -355,38 +359,27 @@ class Kernel:
         return interpreted(self)
 
 
-def _is(a: Any, b: Any) -> bool:
-    return a is b
-
-
 def _shown_grid(program: Program) -> str:
     from .extents import show
 
     return f"{show(program.launches[0].threads)} threads"
 
 
-def _watched(definition: Definition) -> tuple[tuple[Definition, str], ...]:
-    """The captured names that may change, in this definition and in the functions it uses."""
-    found: list[tuple[Definition, str]] = []
+def _watched(definition: Definition) -> list[definitions.Watch]:
+    """How to get the captured objects that may change, in this definition and in the functions it uses."""
+    found: list[definitions.Watch] = []
     todo, seen = [definition], {id(definition)}
     while todo:
         d = todo.pop()
         for name, value in d.captured():
-            if isinstance(value, definitions._STABLE) or _is_builtin(name, value):
+            if definitions.is_fixed(name, value):
                 continue
-            found.append((d, name))
+            found.append(d.watch(name))
             inner = definitions.definition_of(value)
             if inner is not None and id(inner) not in seen:
                 seen.add(id(inner))
                 todo.append(inner)
-    return tuple(found)
-
-
-def _is_builtin(name: str, value: Any) -> bool:
-    import builtins
-    import types
-
-    return getattr(builtins, name, None) is value or isinstance(value, types.ModuleType)
+    return found
 
 
 def _compiled(definition: Definition, arguments: Mapping[str, Argument], key: tuple[Any, ...]) -> Program:

@@ -142,7 +142,7 @@ CONSTANTS: dict[str, float] = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan
 BUILTINS: dict[str, Builtin] = {n: Builtin(n) for n in (*FUNCTIONS, *PYTHON, *ANNOTATIONS, *DECORATORS)}
 
 
-def dims(names: str) -> Dim | Pack | tuple[Dim | Pack, ...]:
+def dims(names: str) -> Any:
     """Extents from names: `H, W = dims("H W")`; `S = dims("*S")` is a pack."""
     made = tuple(Pack(n[1:]) if n.startswith("*") else Dim(n) for n in names.replace(",", " ").split())
     for m in made:
@@ -153,7 +153,7 @@ def dims(names: str) -> Dim | Pack | tuple[Dim | Pack, ...]:
     return made[0] if len(made) == 1 else made
 
 
-def dtypes(names: str, *more: str) -> DTypeVariable:
+def dtypes(names: str, *more: str) -> Any:
     """An element type to be chosen: `dtypes("f16 f32")`, `dtypes("float")`, `"int"`, `"number"`."""
     options: list[DType] = []
     for word in " ".join((names, *more)).replace(",", " ").split():

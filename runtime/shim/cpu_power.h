@@ -62,8 +62,8 @@ MJ_FLOAT2(powr)
 
 namespace fast {
 
-MJ_INLINE float pow(float x, float y) { return precise::exp2(y * precise::log2(x)); }
-MJ_INLINE float powr(float x, float y) { return precise::exp2(y * precise::log2(x)); }
+MJ_INLINE float pow(float x, float y) { return precise::exp2(y * log2(x)); }
+MJ_INLINE float powr(float x, float y) { return precise::exp2(y * log2(x)); }
 MJ_FLOAT2(pow)
 MJ_FLOAT2(powr)
 

@@ -377,7 +377,7 @@ SIMPLE = st.one_of(
     st.builds("assert {}, {}".format, EXPRESSIONS, STRINGS),
     st.builds("assert {}".format, EXPRESSIONS),
     STRINGS,
-    st.sampled_from(["return", "pass", "print()"]),
+    st.sampled_from(["return", "pass", "print()", "break", "continue"]),
 )
 HEADERS = st.one_of(
     st.builds("if {}:".format, EXPRESSIONS),

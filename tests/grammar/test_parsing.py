@@ -159,6 +159,10 @@ def test_expressions(text: str, expected: tree.Expr) -> None:
         ("for a in b: continue", at(tree.For, a, b, (at(tree.Continue),))),
         ("for a, in b, c: pass", at(tree.For, at(tree.TupleTarget, (a,)), at(TupleExpr, (b, c)), (pass_,))),
         ("if a: pass", at(tree.If, a, (pass_,), ())),
+        (
+            "while a:\n  if b: break\n  else: continue",
+            at(tree.While, a, (at(tree.If, b, (at(tree.Break),), (at(tree.Continue),)),)),
+        ),
         ("if a: pass\n else: return", at(tree.If, a, (pass_,), (at(tree.Return, None),))),
         (
             "if a: pass\n elif b: pass\n elif c: pass\n else: return",
