@@ -69,7 +69,7 @@ class Group(click.Group):
             ctx.exit(FAULT)
         except Exception as e:
             name = type(e).__name__
-            _fail_as_bug(ctx, f"error: metaljit itself failed: {name}: {e}" if str(e) else name)
+            _fail_as_bug(ctx, f"error: metaljit itself failed: {name}{f': {e}' if str(e) else ''}")
 
 
 def _traceback_option() -> click.Option:

@@ -263,9 +263,13 @@ def parse_type(text: str, where: str) -> TypeSpec:
 def _type_hint(name: str) -> str:
     if name in ("f64", "float64", "double"):
         return "Apple GPUs have no 64-bit floats; use f32"
-    of_numpy = {"bool_": "bool", "bfloat16": "bf16"} | {d.numpy.name: d.name for d in DTYPES.values() if d != BF16}
+    of_numpy = {"bool_": "bool", "bfloat16": "bf16"} | {
+        d.numpy.name: d.name for d in DTYPES.values() if d != BF16
+    }
     close = [of_numpy[name]] if name in of_numpy else difflib.get_close_matches(name, DTYPES, 1)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(DTYPES)}, and vectors such as f32x3"
+    return (
+        f"did you mean {close[0]}?" if close else f"there are {', '.join(DTYPES)}, and vectors such as f32x3"
+    )
 
 
 # ---- kinds ----

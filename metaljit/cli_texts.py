@@ -51,11 +51,11 @@ class Report:
         )
         yield f"{self.kernel.__name__}: {verdict}{self._coverage()}"
         for text, kinds in self.refused.items():
-            yield f"  not for {_listed(kinds)}: {text}"
+            yield f"  not for {self._listed(kinds)}: {text}"
         for text, kinds in self.notes.items():
             yield text
             if len(kinds) < self.passed:
-                yield f"  for {_listed(kinds)}"
+                yield f"  for {self._listed(kinds)}"
 
     def _coverage(self) -> str:
         total, free = self.kinds.total, "; ".join(self.kinds.free)
@@ -65,14 +65,20 @@ class Report:
             return f", {len(self.kinds.kinds)} of {total} kinds, each choice at least once: {free}"
         return f", {total} kinds: {free}"
 
+    def _listed(self, kinds: Sequence[Kind]) -> str:
+        """The kinds in few words: a choice of which they have every value is left away."""
+        found = [k.choices for k in kinds]
+        everything = [k.choices for k in self.kinds.kinds]
+        for at in reversed(range(len(everything[0]))):
+            without = list(dict.fromkeys(c[:at] + c[at + 1 :] for c in found))
+            if len(found) == len(without) * len({c[at] for c in everything}):
+                found, everything = without, list(dict.fromkeys(c[:at] + c[at + 1 :] for c in everything))
+        shown = "; ".join(", ".join(c) for c in found[:LISTED])
+        return shown + (f" and {len(found) - LISTED} more" if len(found) > LISTED else "")
+
     def error_texts(self) -> Iterator[str]:
         for text, kinds in self.errors.items():
-            yield text + (f"\n  for {_listed(kinds)}" if len(kinds) < len(self.kinds.kinds) else "")
-
-
-def _listed(kinds: Sequence[Kind]) -> str:
-    shown = "; ".join(str(k) for k in kinds[:LISTED])
-    return shown + (f" and {len(kinds) - LISTED} more" if len(kinds) > LISTED else "")
+            yield text + (f"\n  for {self._listed(kinds)}" if len(kinds) < len(self.kinds.kinds) else "")
 
 
 def check(kernel: Kernel, types: Mapping[str, TypeSpec], args: Mapping[str, str]) -> Report:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from . import outlines
 from .definitions import Definition
 from .kernels import Function, Kernel
 from .source import Diagnostic, Source, Span, SyntaxFault
-from .symbols import MISSING, MJK_NAMES, Namespace, dims, dtypes
+from .symbols import MISSING, MJK_NAMES, Builtin, Namespace
 
 SIZE_LIMIT = 1 << 20
 _HOST_MODULES = ("math", "numpy")
@@ -29,7 +30,7 @@ class Unit:
 
     source: Source
     folder: Path | None
-    tree: Any
+    docstring: str | None
     members: dict[str, Any] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
 
@@ -48,7 +49,7 @@ class KernelFile:
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
-        self.__doc__ = unit.tree.docstring
+        self.__doc__ = unit.docstring
         members = {n: m for n, m in unit.members.items() if isinstance(m, Kernel | Function)}
         self.__metaljit_text__ = Namespace(unit.source.name, members)
         self._members = members
@@ -116,126 +117,72 @@ def _load(file: Path, within: Path, loading: list[Path], shown: str, imported: S
 
 
 def _read(source: Source, within: Path | None, loading: list[Path]) -> Unit:
-    from .grammar import tree
-    from .grammar.parser import parse_module
-
-    module = parse_module(source)
-    unit = Unit(source, within, module)
+    outline = outlines.read(source)
+    unit = Unit(source, within, outline.docstring)
     unit.texts.append(source.text)
-    for node in module.body:
-        match node:
-            case tree.Import():
-                _import(unit, node, within, loading)
-            case tree.Assign(targets, value):
-                _constant(unit, targets, value)
-            case tree.Function():
-                unit.members[node.name] = _definition(unit, node)
+    for step in outline.steps:
+        match step:
+            case outlines.ImportStep():
+                _import(unit, step, within, loading)
+            case outlines.ConstantStep(name, value):
+                unit.members[name] = value
+            case outlines.PendingStep(index):
+                _constant(unit, outlines.module(source).body[index])
+            case outlines.FunctionStep(name, decorators):
+                unit.members[name] = _definition(unit, name, decorators)
     return unit
 
 
 # ---- definitions and constants ----
 
 
-def _definition(unit: Unit, node: Any) -> Kernel | Function:
-    is_kernel = _decorated_kernel(unit, node)
+def _definition(unit: Unit, name: str, decorators: Sequence[outlines.Place]) -> Kernel | Function:
+    is_kernel = any([_is_kernel(unit, d) for d in decorators])
     definition = Definition(
-        node.name,
+        name,
         is_kernel,
         lambda: unit.source,
-        lambda source: node,
+        lambda source: outlines.function(source, name),
         unit.lookup,
         lambda: "\n\0".join(unit.texts),
     )
     return Kernel(definition) if is_kernel else Function(definition)
 
 
-def _decorated_kernel(unit: Unit, node: Any) -> bool:
-    from .compiler.lower.signature import Names
-    from .compiler.lower.values import Fault
-    from .grammar import tree
-    from .symbols import Builtin
-
-    found = False
-    for decorator in node.decorators:
-        head = decorator.func if isinstance(decorator, tree.Call) else decorator
-        try:
-            meant = Names(unit.lookup).lookup(head)
-        except Fault as e:
-            raise SyntaxFault(e.diagnostic) from None
-        if not isinstance(meant, Builtin) or meant.name not in ("kernel", "function"):
-            raise SyntaxFault(
-                Diagnostic(
-                    "unknown-decorator",
-                    f"{head.span.text!r} is no decorator of the language",
-                    decorator.span,
-                    help="there are `@kernel` and `@function`",
-                )  # fmt: skip
+def _is_kernel(unit: Unit, place: outlines.Place) -> bool:
+    """Whether a decorator, given by where its name stands, is `kernel`; else it must be `function`."""
+    span = Span(unit.source, *place)
+    first, *rest = span.text.replace(" ", "").split(".")
+    meant = unit.lookup(first)
+    for part in rest:
+        meant = meant.members.get(part, MISSING) if isinstance(meant, Namespace) else MISSING
+    if not isinstance(meant, Builtin) or meant.name not in ("kernel", "function"):
+        raise SyntaxFault(
+            Diagnostic(
+                "unknown-decorator",
+                f"{span.text!r} is no decorator of the language",
+                span,
+                help="there are `@kernel` and `@function`",
             )
-        found = found or meant.name == "kernel"
-    return found
+        )
+    return meant.name == "kernel"
 
 
-def _constant(unit: Unit, targets: Any, value: Any) -> None:
-    from .compiler.lower.signature import Names, constant
+def _constant(unit: Unit, node: Any) -> None:
+    """A top-level value that rests on imported names."""
     from .compiler.lower.values import Fault
-    from .grammar import tree
 
     try:
-        match value:
-            case tree.Call(func, args, ()) if (made := _declaration(unit, func, args)) is not None:
-                content = made
-            case _:
-                content = constant(value, Names(unit.lookup))
-        for target in targets:
-            _bind(unit, target, content)
+        for name, value in outlines.constants(node, unit.lookup):
+            unit.members[name] = value
     except Fault as e:
         raise SyntaxFault(e.diagnostic) from None
-
-
-def _declaration(unit: Unit, func: Any, args: Any) -> Any:
-    """The value of `dims("…")` or `dtypes("…")`, None for another call."""
-    from .compiler.lower.signature import Names
-    from .compiler.lower.values import fault
-    from .grammar import tree
-    from .symbols import Builtin
-
-    found = Names(unit.lookup).lookup(func)
-    if not isinstance(found, Builtin) or found.name not in ("dims", "dtypes"):
-        return None
-    words = [a.value for a in args if isinstance(a, tree.String)]
-    if len(words) != len(args) or not words:
-        fault(
-            "bad-constant",
-            f"{found.name} takes names in a string",
-            func.span,
-            help='for example `H, W = dims("H W")`',
-        )
-    try:
-        return dims(" ".join(words)) if found.name == "dims" else dtypes(*words)
-    except ValueError as e:
-        fault("bad-constant", str(e), func.span)
-
-
-def _bind(unit: Unit, target: Any, content: Any) -> None:
-    from .compiler.lower.values import fault
-    from .grammar import tree
-
-    match target:
-        case tree.Name(name):
-            unit.members[name] = content
-        case tree.TupleTarget(items) if isinstance(content, tuple) and len(items) == len(content):
-            for item, part in zip(items, content, strict=True):
-                _bind(unit, item, part)
-        case _:
-            fault(
-                "bad-target", f"{target.span.text!r} cannot be given this value at the top level", target.span
-            )
 
 
 # ---- imports ----
 
 
-def _refuse_import(span: Span | None, why: str) -> None:
+def _refuse_import(span: Span | None, why: str) -> NoReturn:
     raise SyntaxFault(
         Diagnostic(
             "import-outside",
@@ -246,28 +193,29 @@ def _refuse_import(span: Span | None, why: str) -> None:
     )
 
 
-def _import(unit: Unit, node: Any, within: Path | None, loading: list[Path]) -> None:
-    first, *rest = node.module.split(".") if node.module else [""]
-    if node.level == 0 and first in ("metaljit", "__future__"):
-        _import_language(unit, node)
-    elif node.level == 0 and first in _HOST_MODULES and not rest:
-        _import_host(unit, node, first)
+def _import(unit: Unit, step: outlines.ImportStep, within: Path | None, loading: list[Path]) -> None:
+    first, *rest = step.module.split(".") if step.module else [""]
+    if step.level == 0 and first in ("metaljit", "__future__"):
+        _import_language(unit, step)
+    elif step.level == 0 and first in _HOST_MODULES and not rest:
+        _import_host(unit, step, first)
     else:
-        _import_file(unit, node, within, loading)
+        _import_file(unit, step, within, loading)
 
 
-def _import_language(unit: Unit, node: Any) -> None:
+def _import_language(unit: Unit, step: outlines.ImportStep) -> None:
     """`import metaljit as mj`, `from metaljit.lang import f32 as real`: the names are built in."""
-    if not node.names:
-        unit.members[node.alias or "metaljit"] = _language()
+    if not step.names:
+        unit.members[step.alias or "metaljit"] = _language()
         return
-    if node.module == "__future__":
+    if step.module == "__future__":
         return
-    for n in node.names:
-        found = Namespace("metaljit", {}) if n.name == "lang" else unit.lookup(n.name)
+    for n in step.names:
+        found = _language() if n.name == "lang" else unit.lookup(n.name)
         if found is MISSING:
-            raise SyntaxFault(Diagnostic("unknown-name", f"the language has no name {n.name!r}", n.span))
-        unit.members[n.alias or n.name] = _language() if n.name == "lang" else found
+            place = Span(unit.source, *n.place)
+            raise SyntaxFault(Diagnostic("unknown-name", f"the language has no name {n.name!r}", place))
+        unit.members[n.alias or n.name] = found
 
 
 def _language() -> Namespace:
@@ -277,44 +225,44 @@ def _language() -> Namespace:
     return Namespace("metaljit", names | {"lang": Namespace("metaljit.lang", names)})
 
 
-def _import_host(unit: Unit, node: Any, name: str) -> None:
+def _import_host(unit: Unit, step: outlines.ImportStep, name: str) -> None:
     """`import math`: its functions are known by identity, its numbers by value; nothing of it is called."""
     import math
 
     import numpy
 
     module: types.ModuleType = math if name == "math" else numpy
-    if not node.names:
-        unit.members[node.alias or name] = module
-    for n in node.names:
+    if not step.names:
+        unit.members[step.alias or name] = module
+    for n in step.names:
         unit.members[n.alias or n.name] = getattr(module, n.name, MISSING)
 
 
-def _import_file(unit: Unit, node: Any, within: Path | None, loading: list[Path]) -> None:
-    first, *rest = node.module.split(".") if node.module else [""]
-    if node.level > 1:
-        _refuse_import(node.span, "it climbs out of the folder")
-    if first == "stdlib" and node.level == 0 and len(rest) == 1:
+def _import_file(unit: Unit, step: outlines.ImportStep, within: Path | None, loading: list[Path]) -> None:
+    span = Span(unit.source, *step.place)
+    first, *rest = step.module.split(".") if step.module else [""]
+    if step.level > 1:
+        _refuse_import(span, "it climbs out of the folder")
+    if first == "stdlib" and step.level == 0 and len(rest) == 1:
         folder, stem = _stdlib(), rest[0]
     elif within is None:
-        _refuse_import(node.span, "a text has no files beside it")
-        return
+        _refuse_import(span, "a text has no files beside it")
     elif rest:
-        _refuse_import(node.span, f"{node.module!r} is no file beside this one")
-        return
+        _refuse_import(span, f"{step.module!r} is no file beside this one")
     else:
         folder, stem = within, first
     if not stem:  # from . import a, b
-        for n in node.names:
-            other = _other(unit, folder, n.name, n.span, loading)
+        for n in step.names:
+            other = _other(unit, folder, n.name, Span(unit.source, *n.place), loading)
             unit.members[n.alias or n.name] = KernelFile(other)
         return
-    other = _other(unit, folder, stem, node.span, loading)
-    if not node.names:
-        unit.members[node.alias or stem] = KernelFile(other)
-    for n in node.names:
+    other = _other(unit, folder, stem, span, loading)
+    if not step.names:
+        unit.members[step.alias or stem] = KernelFile(other)
+    for n in step.names:
         if n.name not in other.members:
-            raise SyntaxFault(Diagnostic("unknown-name", f"{stem}.mjk defines no {n.name!r}", n.span))
+            place = Span(unit.source, *n.place)
+            raise SyntaxFault(Diagnostic("unknown-name", f"{stem}.mjk defines no {n.name!r}", place))
         unit.members[n.alias or n.name] = other.members[n.name]
 
 

@@ -51,10 +51,11 @@ def laid_out(contents: Array, layout: str) -> Array:
         case "Fortran":
             made = np.asfortranarray(contents)
         case "strided":
-            made = np.zeros([2 * n for n in contents.shape], contents.dtype)[tuple([slice(None, None, 2)] * contents.ndim)]
+            every_second = (..., *[slice(None, None, 2)] * contents.ndim)
+            made = np.zeros([2 * n for n in contents.shape], contents.dtype)[every_second]
             made[...] = contents
         case "reversed":
-            flip = tuple([slice(None, None, -1)] * contents.ndim)
+            flip = (..., *[slice(None, None, -1)] * contents.ndim)
             made = contents[flip].copy()[flip]
         case "offset" | "misaligned":
             start = contents.itemsize if layout == "offset" else 1

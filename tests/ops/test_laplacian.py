@@ -40,7 +40,10 @@ def check(x: Array, mode: Any, value: Any, axes: Any) -> None:
     want = reference.laplacian(x, mode=mode, value=value or 0, axes=chosen)
     with np.errstate(all="ignore"):
         magnitude = np.abs(x.astype(np.float64))
-        magnitude = reference.laplacian(magnitude, mode=_unsigned(mode), value=abs(value or 0), axes=chosen) + 8 * magnitude
+        magnitude = (
+            reference.laplacian(magnitude, mode=_unsigned(mode), value=abs(value or 0), axes=chosen)
+            + 8 * magnitude
+        )
     assert_close(got, want, magnitude)
     assert_same(x, before)
 

@@ -30,10 +30,20 @@ def expected(
     nan: str = "propagate",
 ) -> tuple[Array, Array]:
     """The reference, with arguments as the op takes them."""
-    axes = tuple(range(x.ndim - 4, x.ndim)) if layout == "4D" else [k for k, c in enumerate(layout) if c in "DHW"]
+    axes = (
+        tuple(range(x.ndim - 4, x.ndim))
+        if layout == "4D"
+        else [k for k, c in enumerate(layout) if c in "DHW"]
+    )
     count = len(axes)
     stride, dilation = stride or size, dilation or (1,) * count
-    pads = [padding] * count if isinstance(padding, str) else [(p, p) for p in padding] if padding else [(0, 0)] * count
+    pads = (
+        [padding] * count
+        if isinstance(padding, str)
+        else [(p, p) for p in padding]
+        if padding
+        else [(0, 0)] * count
+    )
     window = [1] * x.ndim
     before, counts = [], []
     for k, axis in enumerate(axes):
@@ -96,7 +106,9 @@ def test_every_number_type(device: str, dtype: np.dtype[Any], data: st.DataObjec
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("mode", INDEX_MODES)
 def test_every_index_mode(device: str, mode: str, layout: str) -> None:
-    check(sample(F, (2, 3, 5, 4), 3, True), (2, 2), stride=(1, 2), padding=(1, 0), layout=layout, indices=mode)
+    check(
+        sample(F, (2, 3, 5, 4), 3, True), (2, 2), stride=(1, 2), padding=(1, 0), layout=layout, indices=mode
+    )
 
 
 @pytest.mark.parametrize("mode", ["local_1d", "local_2d", "local_3d", "local_4d", "global_4d"])
@@ -138,7 +150,10 @@ def test_worked_examples(device: str) -> None:
     values, per_image = mj.ops.max_pool(x, 2, indices="global_3d", **options)
     assert values[..., 0].tolist() == [[[4, 8], [8, 5]], [[5, 7], [8, 9]]]
     assert per_image[..., 0].tolist() == [[[4, 7], [9, 11]], [[1, 3], [8, 14]]]
-    assert mj.ops.max_pool(x, 2, indices="global_4d", **options)[1][1, ..., 0].tolist() == [[17, 19], [24, 30]]
+    assert mj.ops.max_pool(x, 2, indices="global_4d", **options)[1][1, ..., 0].tolist() == [
+        [17, 19],
+        [24, 30],
+    ]
 
 
 @pytest.mark.parametrize(

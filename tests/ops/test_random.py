@@ -58,7 +58,9 @@ def test_bits_are_the_blocks_from_the_counter_on(device: str, state: Array, shap
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint64, np.int64])
 @given(STATES, st.sampled_from([(), (1,), (3,), (2, 3)]))
-def test_other_integers_are_the_same_bits(device: str, dtype: Any, state: Array, shape: tuple[int, ...]) -> None:
+def test_other_integers_are_the_same_bits(
+    device: str, dtype: Any, state: Array, shape: tuple[int, ...]
+) -> None:
     check(state, shape, dtype)
 
 
@@ -113,7 +115,9 @@ def test_tensorflow_seeds(seed: Any, want: list[int]) -> None:
 def test_other_conventions(device: str) -> None:
     mpsgraph = random.philox_state(2069102477, convention="mpsgraph")
     assert as_int64(mpsgraph) == [149709389795223126, -5820494845676086657, 5952859558996586250]
-    assert_same(random.philox_state(2**32 + 5, convention="mpsgraph"), random.philox_state(5, convention="mpsgraph"))
+    assert_same(
+        random.philox_state(2**32 + 5, convention="mpsgraph"), random.philox_state(5, convention="mpsgraph")
+    )
     assert as_int64(random.philox_state((5, -7), convention="legacy")) == [0, -7, 5]
     assert as_int64(random.philox_state(5, convention="legacy")) == [0, 0, 5]
     # The first uniform of tf.random.stateless_uniform(seed=[1, 2]) is 0.8440604: the 23 lowest bits of its word.

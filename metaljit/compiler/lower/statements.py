@@ -160,8 +160,8 @@ def assigned(nodes: Sequence[tree.Stmt], *, targets: bool = True) -> list[str]:
 
     for node in nodes:
         match node:
-            case tree.Assign(targets, _):
-                for t in targets:
+            case tree.Assign(several, _):
+                for t in several:
                     target(t)
             case tree.Declare(t, _, _) | tree.Augment(t, _, _):
                 target(t)

@@ -1,0 +1,70 @@
+"""Where these tests run: every device found, and Metal's own route through the stand-in for metalcompute.
+
+A test with a parameter `place` runs on each; its kernels need no `.on(…)`, since the place is the default device.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import metaljit as mj
+from metaljit.runtime import device as devices
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "runtime"))
+
+from fake_metalcompute import FakeMetalcompute
+
+from metaljit.runtime.metal import Metal
+
+STAND_IN = "stand-in"
+
+
+class StandIn:
+    """The one Metal device of this session; `module` has its knobs and what was compiled."""
+
+    def __init__(self) -> None:
+        self.module = FakeMetalcompute()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, "metalcompute", self.module)
+            self.device = Metal()
+
+    @contextmanager
+    def chosen(self) -> Iterator[None]:
+        """Metal is this device, and the default one. Nothing may be written outside of a buffer meanwhile."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(devices, "_devices", {**devices._devices, "metal": self.device})
+            with mj.use_device("metal"):
+                yield
+        faults, self.module.faults = self.module.faults, []
+        assert faults == []
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "place" in metafunc.fixturenames:
+        names = list(mj.available_devices())
+        if "metal" not in names:
+            names.append(STAND_IN)
+        metafunc.parametrize("place", names, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def stand_in() -> StandIn:
+    return StandIn()
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of the device that is the default one in this test."""
+    name: str = request.param
+    if name == STAND_IN:
+        with request.getfixturevalue("stand_in").chosen():
+            yield name
+    else:
+        with mj.use_device(name):
+            yield name
