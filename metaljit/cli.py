@@ -8,7 +8,6 @@ the command that needs them.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -311,10 +310,6 @@ def cache_clear() -> None:
 
 def main() -> None:
     """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")  # a terminal without Unicode is no reason to fail
     cli(prog_name="metaljit")
 
 

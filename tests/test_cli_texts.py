@@ -121,16 +121,14 @@ def test_check_prints_the_guards_that_remain() -> None:
 def test_check_takes_a_static_assert_as_the_kernels_word() -> None:
     result = invoke("check", "k.mjk:not_flat")
     assert result.exit_code == 0
-    assert (
-        "not for T = f16, S of 0 axes; T = f32, S of 0 axes: this static assertion is false" in result.stdout
-    )
+    assert "  not for S of 0 axes: this static assertion is false" in result.stdout
 
 
 def test_check_takes_a_tuple_constant_for_the_rank() -> None:
     result = invoke("check", "k.mjk:pooled")
     assert result.exit_code == 0, result.output
-    assert "not for T = f16, S of 0 axes; T = f16, S of 1 axes;" in result.stdout
-    assert "and 4 more: " in result.stdout
+    assert "  not for S of 1 axes: " in result.stdout
+    assert "of 2 axes" not in result.stdout
     assert invoke("check", "k.mjk:pooled", "--in", "u=f32[a]", "--arg", "window=3,").exit_code == 0
     assert "[" in refused(1, "check", "k.mjk:pooled", "--in", "u=f32[a]")
 
@@ -141,8 +139,8 @@ def test_check_reports_all_errors_and_the_kinds_that_they_concern() -> None:
     assert "two_errors: 2 errors" in result.stdout
     assert "plain: ok" in result.stdout
     assert result.stderr.count("error:") == 3
-    assert "bad.mjk:8:9: error:" in result.stderr
-    assert re.search(r"  for T = f32, S of 0 axes; .*and 1 more", result.stderr)
+    assert "bad.mjk:9:9: error:" in result.stderr
+    assert result.stderr.endswith("\n  for T = f32\n")
 
 
 def test_check_covers_each_choice_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +214,7 @@ def test_show_tree() -> None:
     whole, one = (invoke("show", f, "--tree").stdout for f in ("k.mjk", "k.mjk:plain"))
     assert "Function name='helper'  @" in whole
     assert "helper" not in one
-    assert one.startswith("Function name='plain'  @10:5\n  decorators:\n    Name name='kernel'  @9:2\n")
+    assert one.startswith("Function name='plain'  @10:1\n  decorators:\n    Name name='kernel'  @9:2\n")
     assert "Binary op='*'" in one
 
 

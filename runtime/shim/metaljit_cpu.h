@@ -21,7 +21,7 @@
 
 #ifndef METALJIT_PARTS
 #include "cpu_types.h"
-#include "cpu_vectors.h"       // vec bool2 bool3 bool4 char2 char3 char4 uchar2 uchar3 uchar4 short2 short3 short4 ushort2 ushort3 ushort4 int2 int3 int4 uint2 uint3 uint4 long2 long3 long4 ulong2 ulong3 ulong4 half2 half3 half4 float2 float3 float4
+#include "cpu_vectors.h"       // vec bool2 bool3 bool4 char2 char3 char4 uchar2 uchar3 uchar4 short2 short3 short4 ushort2 ushort3 ushort4 int2 int3 int4 uint2 uint3 uint4 long2 long3 long4 ulong2 ulong3 ulong4 half2 half3 half4 float2 float3 float4 dot length length_squared distance distance_squared normalize cross reflect refract faceforward
 #include "cpu_choice.h"        // max min clamp max3 min3 median3 abs select any all not fmax fmin fmax3 fmin3 fmedian3 fabs saturate
 #include "cpu_integer.h"       // absdiff addsat subsat clz ctz popcount reverse_bits rotate extract_bits insert_bits hadd rhadd mulhi madhi madsat mul24 mad24
 #include "cpu_relational.h"    // isfinite isinf isnan isnormal signbit isordered isunordered

@@ -47,7 +47,8 @@ class Case:
         if not bad.any():
             return None
         at = tuple(int(i) for i in np.argwhere(bad)[0])
-        return f"{name}: {int(bad.sum())} of {bad.size} differ, the first at {at}: {found[at]}, want {want[at]} ({tolerance})"
+        first = f"{found[at]}, want {want[at]} ({tolerance})"
+        return f"{name}: {int(bad.sum())} of {bad.size} differ, the first at {at}: {first}"
 
 
 def _from_bf16(bits: NDArray[Any]) -> NDArray[Any]:

@@ -18,14 +18,14 @@ LAYOUTS = ("C", "Fortran", "strided", "reversed", "offset", "misaligned", "read-
 
 
 def is_float(dtype: Any) -> bool:
-    return np.dtype(dtype).kind == "f" or np.dtype(dtype) == BF16
+    return bool(np.dtype(dtype).kind == "f" or np.dtype(dtype) == BF16)
 
 
 def special(dtype: Any) -> Array:
     """The values of a dtype at which arithmetic goes wrong."""
     kind = np.dtype(dtype)
     if is_float(kind):
-        info = ml_dtypes.finfo(kind)
+        info: Any = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
         numbers = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny, info.eps]
         return np.array([float(v) for v in numbers]).astype(kind)
     limits = np.iinfo(kind)
@@ -51,11 +51,11 @@ def laid_out(contents: Array, layout: str) -> Array:
         case "Fortran":
             made = np.asfortranarray(contents)
         case "strided":
-            every_second = (..., *[slice(None, None, 2)] * contents.ndim)
+            every_second: Any = (..., *[slice(None, None, 2)] * contents.ndim)
             made = np.zeros([2 * n for n in contents.shape], contents.dtype)[every_second]
             made[...] = contents
         case "reversed":
-            flip = (..., *[slice(None, None, -1)] * contents.ndim)
+            flip: Any = (..., *[slice(None, None, -1)] * contents.ndim)
             made = contents[flip].copy()[flip]
         case "offset" | "misaligned":
             start = contents.itemsize if layout == "offset" else 1
@@ -92,7 +92,7 @@ def assert_close(got: Any, want: Array, magnitude: Array) -> None:
     if not is_float(want.dtype):
         return assert_same(got, want)
     assert (found.dtype, found.shape) == (want.dtype, want.shape)
-    eps = float(ml_dtypes.finfo(want.dtype).eps)
+    eps = float(ml_dtypes.finfo(want.dtype).eps)  # type: ignore[no-untyped-call]
     with np.errstate(all="ignore"):
         a, b = found.astype(np.float64), want.astype(np.float64)
         near = np.abs(a - b) <= 4 * eps * magnitude

@@ -15,7 +15,7 @@ from samples import Array, assert_same
 import metaljit as mj
 from metaljit.stdlib_ops import reference
 
-random = mj.ops.random
+random: Any = mj.ops.random  # Any: wrong arguments are passed on purpose
 WORD = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1, 2**31, 2**32 - 2, 2**32 - 1])
 STATES = st.lists(WORD, min_size=6, max_size=6).map(lambda w: np.array(w, np.uint32))
 KNOWN = [
