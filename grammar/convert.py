@@ -86,9 +86,12 @@ class Actions:
 
     def subscript(self, parts: Parts) -> tree.Subscript:
         indices = nodes(parts[1:])
+        for index in indices:
+            if isinstance(index, tree.TupleExpr) and index.span.text.startswith("["):
+                raise fault("no-list-index", index.span)
         match parts:
-            case [_, _, tree.TupleExpr(items=items, span=span), None, _] if span.text.startswith("("):
-                indices = items  # `x[(a, b)]` is `x[a, b]`, but `x[(a, b),]` and `x[[a, b]]` are not
+            case [_, _, tree.TupleExpr(items=items), None, _]:
+                indices = items  # `x[(a, b)]` is `x[a, b]`; `x[(a, b),]` is not
         return tree.Subscript(parts[0], indices, span=over(parts))
 
     def keyword(self, parts: Parts) -> tree.Keyword:

@@ -174,6 +174,12 @@ _REFUSED_EXPRESSIONS = (
         ("x = a[«1:n»]", "x = a[i, «:»]", "x = a[«::2»]", "x = a[«:-1», 0]", "x = a[«i:j:k»]"),
     ),
     Mistake(
+        "no-list-index",
+        "a list is no index: a kernel reads one element at a time",
+        "write the indices without brackets of their own, `a[i, j]`",
+        ("x = a[«[i, j]»]", "x = a[0, «[i, j]»]"),
+    ),
+    Mistake(
         "no-list-comprehension",
         "list comprehensions are not in the language",
         "reduce with a generator, such as `sum(… for … in …)`, or fill a `local_array` in a loop",

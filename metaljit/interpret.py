@@ -14,6 +14,7 @@ import itertools
 import struct
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,17 @@ from .interpret_values import (
     unknown,
 )
 from .kernels import Kernel
-from .program import ArrayParam, AssertSite, Launch, LoopNest, Program, Requirement, ScalarParam, Uniform
+from .program import (
+    ArrayParam,
+    AssertSite,
+    Launch,
+    LoopNest,
+    Place,
+    Program,
+    Requirement,
+    ScalarParam,
+    Uniform,
+)
 from .runtime.arguments import from_bf16
 from .runtime.array import Array, asarray
 from .runtime.device import RAN, Buffer, Device, Dispatch, Limits, Operand, Pipeline, Words
@@ -150,7 +161,7 @@ class Interpretation(Device, Pipeline):
         for node in search.requires:
             condition, *rest = (a for a in node.args if not isinstance(a, tree.Star))
             message = search.eval(rest[0], Frame(self.scope(self.text), names, {})) if rest else condition.span.text
-            yield Requirement(shapes.extent(condition), str(message), str(node.span))
+            yield Requirement(shapes.extent(condition), str(message), Place.of(node.span))
 
     def _parameter(self, p: Declared) -> Value:
         """A parameter of which only the type is known."""
@@ -170,19 +181,20 @@ class Interpretation(Device, Pipeline):
         for p in self.signature.params:
             if p.kind == "scalar":
                 type = self.spec.scalars[p.name]
-                params.append(ScalarParam(p.name, type.scalar, type.lanes))
+                params.append(ScalarParam(p.name, type.scalar, type.lanes, Place.of(p.span, "declared here")))
             elif p.kind != "const":
-                role = "in" if p.kind == "array" else p.kind
-                params.append(_array(p.name, self.spec.arrays[p.name], role, p.kind == "out"))
+                made = _array(p.name, self.spec.arrays[p.name], "in" if p.kind == "array" else p.kind)
+                span = p.annotation.span if p.annotation is not None else p.span
+                params.append(replace(made, zeroed=p.kind == "out", place=Place.of(span, "declared here")))
         count = len(self.spec.results)
         results = tuple(
-            _array("out" if count == 1 else f"out{k}", r, "out", False) for k, r in enumerate(self.spec.results)
+            _array("out" if count == 1 else f"out{k}", r, "out") for k, r in enumerate(self.spec.results)
         )
         scalars = [p for p in params if isinstance(p, ScalarParam)]
-        where = str(function.name_span)
+        place = Place.of(function.name_span)
         return Program(
             name=function.name,
-            where=where,
+            place=place,
             msl="",
             params=tuple(params),
             results=results,
@@ -192,7 +204,7 @@ class Interpretation(Device, Pipeline):
             cpu=LoopNest("", "", Lit(0), Lit(0)),
             requirements=tuple(self._requirements(shapes)),
             # A run can fail half way, so that results never go straight into an argument's memory.
-            asserts=(AssertSite("", where, "", self.domain),),
+            asserts=(AssertSite("", place, self.domain),),
         )
 
     def pipeline(self, program: Program) -> Pipeline:
@@ -292,8 +304,8 @@ def check(function: tree.Function, text: FunctionText, arguments: Mapping[str, A
             raise TypeFault(*rest) from None
 
 
-def _array(name: str, type: ArrayType, role: Any, zeroed: bool) -> ArrayParam:
-    return ArrayParam(name, type.element.scalar, type.element.lanes, type.shape, role, zeroed)
+def _array(name: str, type: ArrayType, role: Any) -> ArrayParam:
+    return ArrayParam(name, type.element.scalar, type.element.lanes, type.shape, role)
 
 
 def _grid(shapes: Shapes, grid: Mapping[str, tree.Expr]) -> tuple[tuple[Extent, ...], tuple[int, ...]]:

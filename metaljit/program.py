@@ -14,10 +14,26 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from .dtypes import DTYPES, DType
 from .extents import Extent, Lit, Op, Sym, from_json, to_json
+from .source import Span
 
 FORMAT = 1
 INDEX_MAX = 2**31 - 1
 Role = Literal["in", "out", "inout"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the user's file as text: `where` is file:line:column, `excerpt` the line, underlined."""
+
+    where: str = ""
+    excerpt: str = ""
+
+    @staticmethod
+    def of(span: Span, label: str = "") -> Place:
+        return Place(str(span), "\n".join(span.excerpt("^", label)))
+
+
+NOWHERE = Place()
 
 
 @dataclass(frozen=True)
@@ -33,6 +49,7 @@ class ArrayParam:
     shape: tuple[Extent, ...]
     role: Role
     zeroed: bool = False
+    place: Place = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -42,6 +59,7 @@ class ScalarParam:
     name: str
     dtype: DType
     lanes: int
+    place: Place = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -60,11 +78,11 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Requirement:
-    """`require(condition, message)`: checked at each call before anything runs; `where` is file:line:column."""
+    """`require(condition, message)`: checked at each call before anything runs."""
 
     condition: Extent
     message: str
-    where: str
+    place: Place
     slug: str = "requirement"
 
 
@@ -74,8 +92,7 @@ class AssertSite:
     high half of the failing thread's flat index, which is unravelled over `grid` for the message."""
 
     message: str
-    where: str
-    excerpt: str
+    place: Place
     grid: tuple[Extent, ...]
 
 
@@ -107,7 +124,7 @@ class LoopNest:
 
 @dataclass(frozen=True)
 class Cost:
-    """A thread's scalar operations and bytes moved, as estimated by the compiler (inner loops of unknown length count 16)."""
+    """A thread's scalar operations and bytes moved, as the compiler estimates them: unknown loops count 16 turns."""
 
     operations: int
     nbytes: int
@@ -119,7 +136,7 @@ class Program:
     struct (also where it is empty: one pad word) and the status words."""
 
     name: str
-    where: str
+    place: Place
     msl: str
     params: tuple[ArrayParam | ScalarParam, ...]
     results: tuple[ArrayParam, ...]
@@ -144,6 +161,10 @@ class Program:
     def outputs(self) -> tuple[ArrayParam, ...]:
         """What the call returns, in order."""
         return tuple(a for a in self.arrays if a.role != "in")
+
+    @property
+    def where(self) -> str:
+        return self.place.where
 
     def user_location(self, line: int) -> str | None:
         """The user's file:line:column for a 1-based line of the MSL text."""

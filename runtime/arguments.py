@@ -77,6 +77,7 @@ def _no_array(program: Program, param: ArrayParam, value: object) -> MetaljitErr
         program,
         f"`{param.name}` is declared as {written(param)} and takes a NumPy array, not {found}",
         help=f"pass `np.asarray({param.name}, dtype={spelled})`",
+        param=param,
     )
 
 
@@ -91,6 +92,7 @@ def _wrong_dtype(program: Program, param: ArrayParam, dtype: np.dtype[Any]) -> M
         f"`{param.name}` is declared as {written(param)}, and got an array of "
         f"{describe_dtype(dtype)}{reason}",
         help=way_out(dtype, param.name, param.dtype.numpy),
+        param=param,
     )
 
 
@@ -108,6 +110,7 @@ def scalar(program: Program, param: ScalarParam, value: object) -> tuple[Plain, 
             program,
             f"`{param.name}` is declared as {param.dtype}x{param.lanes}, and got {_shown(value)}",
             help=f"pass a tuple of {param.lanes} numbers",
+            param=param,
         )
     return tuple(_survivor(program, param, v, f"{param.name}[{i}]") for i, v in enumerate(items))
 
@@ -125,6 +128,7 @@ def _survivor(program: Program, param: ScalarParam, value: object, name: str) ->
             program,
             f"`{name}` is declared as {param.dtype}, and got {_shown(value)}",
             help=f"pass a Python or NumPy number that {param.dtype} holds",
+            param=param,
         )
     kept = _convert(param.dtype, plain)
     if kept is None:
@@ -134,6 +138,7 @@ def _survivor(program: Program, param: ScalarParam, value: object, name: str) ->
             program,
             f"`{name}` is declared as {param.dtype}, which cannot hold {plain!r}",
             help=_range(param.dtype),
+            param=param,
         )
     return kept
 

@@ -222,7 +222,8 @@ class Launcher:
                         requirement.slug,
                         f"{self.program.name}: {requirement.message} ({show(requirement.condition)} does "
                         f"not hold{where})",
-                        where=requirement.where,
+                        where=requirement.place.where,
+                        excerpt=requirement.place.excerpt,
                         help="pass arguments for which it holds",
                     )
                 )
@@ -250,8 +251,8 @@ class Launcher:
             Diagnostic(
                 "assertion-failed",
                 f"{program.name}: the assertion{at} failed: {site.message}",
-                where=site.where,
-                excerpt=site.excerpt,
+                where=site.place.where,
+                excerpt=site.place.excerpt,
             )
         )
 

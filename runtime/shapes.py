@@ -12,17 +12,25 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from metaljit.extents import Extent, Lit, Number, Op, Sym, evaluate, show, symbols
-from metaljit.program import INDEX_MAX, ArrayParam, Program
+from metaljit.program import INDEX_MAX, ArrayParam, Program, ScalarParam
 from metaljit.source import Diagnostic, MetaljitError, ShapeError, SizeError
 
 Shape: TypeAlias = tuple[int, ...]
 
 
 def fault(
-    kind: type[MetaljitError], slug: str, program: Program, message: str, help: str = ""
+    kind: type[MetaljitError],
+    slug: str,
+    program: Program,
+    message: str,
+    help: str = "",
+    param: ArrayParam | ScalarParam | None = None,
 ) -> MetaljitError:
-    """An error about a call of `program`, placed where the kernel is defined."""
-    return kind(Diagnostic(slug, f"{program.name}: {message}", where=program.where, help=help))
+    """An error about a call of `program`, placed where the parameter, or the kernel, is declared."""
+    place = param.place if param is not None and param.place.where else program.place
+    return kind(
+        Diagnostic(slug, f"{program.name}: {message}", where=place.where, excerpt=place.excerpt, help=help)
+    )
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,7 @@ def _claims(program: Program, param: ArrayParam, shape: Shape) -> list[_Claim]:
             f"`{param.name}` is declared as {declared}{lanes}, and got an array of {_axes(len(shape))}, "
             f"shape {shape}",
             help=f"pass an array of {_axes(rank)}",
+            param=param,
         )
     if param.lanes > 1 and shape[-1] != param.lanes:
         raise fault(
@@ -88,6 +97,7 @@ def _claims(program: Program, param: ArrayParam, shape: Shape) -> list[_Claim]:
             f"`{param.name}` is declared as {declared}, whose last axis holds the {param.lanes} lanes, "
             f"and got shape {shape}",
             help=f"pass an array of shape (…, {param.lanes})",
+            param=param,
         )
     check_size(program, param.name, shape)
     return [_Claim(param, axis, extent, shape[axis]) for axis, extent in enumerate(param.shape)]
@@ -127,6 +137,7 @@ def _solve(program: Program, claim: _Claim, name: str, env: Mapping[str, Number]
             program,
             f"{name} cannot be found from {claim}, which is declared as {show(claim.extent)}",
             help=f"declare an argument with {name} itself as an extent",
+            param=claim.param,
         )
     factor, rest = form
     value, remainder = divmod(claim.value - rest, factor)
@@ -137,6 +148,7 @@ def _solve(program: Program, claim: _Claim, name: str, env: Mapping[str, Number]
             program,
             f"{claim}, and no {name} makes {show(claim.extent)} that",
             help=f"pass a length that {show(claim.extent)} can have",
+            param=claim.param,
         )
     return int(value)
 
@@ -173,6 +185,7 @@ def _check(program: Program, claim: _Claim, env: Mapping[str, Number], owners: M
             program,
             f"{' and '.join(sorted(missing))} cannot be found from {claim}, declared as {show(claim.extent)}",
             help=f"declare an argument with {missing[0]} itself as an extent",
+            param=claim.param,
         )
     expected = evaluate(claim.extent, env)
     if expected == claim.value:
@@ -187,6 +200,7 @@ def _check(program: Program, claim: _Claim, env: Mapping[str, Number], owners: M
         if because
         else f"{claim}, and {show(claim.extent)} must be {expected}",
         help=f"make {claim.param.name}.shape[{claim.axis}] {expected}",
+        param=claim.param,
     )
 
 

@@ -214,7 +214,9 @@ def test_times(file: Path) -> None:
     assert [line.split()[0] for line in out.splitlines()[-3:]] == ["first", "second", "then"]
 
 
-def test_device_by_name(file: Path) -> None:
+def test_device_by_name(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METALJIT_DEVICE", "tpu")
+    assert "no device named 'tpu'" in refused(1, f"{file}:double", "--in", "u=ones:f32[2,2]")
     assert "double on cpu" in done(f"{file}:double", "--in", "u=ones:f32[2,2]", "--device", "cpu")
     assert "no device named 'tpu'" in refused(
         2, f"{file}:double", "--in", "u=ones:f32[2,2]", "--device", "tpu"

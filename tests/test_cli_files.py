@@ -197,6 +197,8 @@ def damaged(tmp_path: Path) -> dict[str, bytes]:
     buffer = io.BytesIO()
     np.save(buffer, RGB)
     whole = buffer.getvalue()
+    objects = io.BytesIO()
+    np.save(objects, np.array([{"an": "object"}], object), allow_pickle=True)
     picture = io.BytesIO()
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)).save(picture, "PNG")
     huge = whole.replace(b"(4, 5, 3)", b"(4, 5, 3" + b"0" * 12 + b")")
@@ -207,7 +209,7 @@ def damaged(tmp_path: Path) -> dict[str, bytes]:
         "header.npy": whole[:20],
         "huge.npy": huge,
         "code.npy": whole.replace(b"'descr'", b"'d'+'s'"),
-        "objects.npy": b"\x93NUMPY\x01\x00" + whole[8:].replace(b"|u1", b"|O8"),
+        "objects.npy": objects.getvalue(),
         "pickle.npy": pickle.dumps([1, 2, 3]),
         "empty.npz": b"",
         "half.npz": b"PK\x03\x04" + bytes(30),
@@ -314,6 +316,11 @@ def test_a_picture_fits_its_parameter(
     Image.fromarray(RGB).save(tmp_path / "p.png")
     found = copied(tmp_path, kernel, f"u={prefix}{tmp_path}/p.png")
     assert (found.shape, found.dtype.name) == (shape, dtype)
+
+
+def test_random_arrays_of_one_call_differ(tmp_path: Path) -> None:
+    apart = copied(tmp_path, "add", "u=random:f32[50,9]", "v=random:f32[50,9]")
+    assert (apart != 2 * copied(tmp_path, "add", "u=random:f32[50,9]", "v=zeros:f32[50,9]")).any()
 
 
 def test_a_picture_takes_the_element_type_of_its_neighbour(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from ..program import (
     Cost,
     Launch,
     LoopNest,
+    Place,
     Program,
     Requirement,
     ScalarParam,
@@ -70,10 +71,9 @@ def program(lowered: Lowered) -> Program:
     operations, nbytes = cost(kernel.body)
     for b in kernel.results:
         nbytes += b.dtype.nbytes * b.lanes
-    where = str(kernel.span)
     return Program(
         name=kernel.name,
-        where=where,
+        place=Place.of(kernel.span),
         msl=text.text,
         params=params,
         results=results,
@@ -82,10 +82,7 @@ def program(lowered: Lowered) -> Program:
         launches=(Launch(text.entry, product(lowered.domain)),),
         cpu=LoopNest(nest, f"{text.entry}_cpu", product(domain[:cut]), product(domain[cut:])),
         requirements=tuple(_requirements(lowered)),
-        asserts=tuple(
-            AssertSite(s.message, str(s.span), "\n".join(s.span.excerpt("^")), lowered.domain)
-            for s in unit.sites
-        ),
+        asserts=tuple(AssertSite(s.message, Place.of(s.span), lowered.domain) for s in unit.sites),
         math="fast" if unit.options.math == "fast" else "precise",
         source_map=tuple((line, str(span)) for line, span in text.lines),
         notes=tuple(str(n) for n in unit.notes),
@@ -95,13 +92,13 @@ def program(lowered: Lowered) -> Program:
 
 def _requirements(lowered: Lowered) -> Iterator[Requirement]:
     for condition, message, span in lowered.unit.requirements:
-        yield Requirement(condition, message, str(span))
-    where = str(lowered.kernel.span)
+        yield Requirement(condition, message, Place.of(span))
+    place = Place.of(lowered.kernel.span)
     for name, limit in sorted(lowered.unit.size_limits.items()):
         uniform = lowered.unit.uniforms.get(name)
         extent = uniform.value if uniform is not None and uniform.value is not None else Sym(name)
         message = f"{name} is at most {limit}, so that index arithmetic stays below 2**31"
-        yield Requirement(op("<=", extent, Lit(limit)), message, where, "array-too-large")
+        yield Requirement(op("<=", extent, Lit(limit)), message, place, "array-too-large")
 
 
 def _params(lowered: Lowered) -> list[ArrayParam | ScalarParam]:
@@ -109,11 +106,12 @@ def _params(lowered: Lowered) -> list[ArrayParam | ScalarParam]:
     for p in lowered.signature.params:
         if p.kind == "scalar":
             type = lowered.spec.scalars[p.name]
-            found.append(ScalarParam(p.name, type.scalar, type.lanes))
+            found.append(ScalarParam(p.name, type.scalar, type.lanes, Place.of(p.span, "declared here")))
         elif p.kind != "const":
             role = {"array": "in", "out": "out", "inout": "inout"}[p.kind]
             made = _array(p.name, lowered.spec.arrays[p.name], role)
-            found.append(replace(made, zeroed=p.kind == "out"))
+            span = p.annotation.span if p.annotation is not None else p.span
+            found.append(replace(made, zeroed=p.kind == "out", place=Place.of(span, "declared here")))
     return found
 
 

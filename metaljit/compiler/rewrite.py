@@ -66,11 +66,15 @@ def statement(s: ir.Stmt, rule: Rule) -> ir.Stmt:
         case ir.LocalArray(_, values, _) | ir.Return(values, _):
             return replace(s, values=tuple(map(go, values)))
         case ir.If(condition, then, orelse, _):
-            return replace(s, condition=go(condition), then=statements(then, rule), orelse=statements(orelse, rule))
+            return replace(
+                s, condition=go(condition), then=statements(then, rule), orelse=statements(orelse, rule)
+            )
         case ir.For(_, start, stop, _, body, _):
             return replace(s, start=go(start), stop=go(stop), body=statements(body, rule))
         case ir.Loop(before, condition, body, _, _, _, _):
-            return replace(s, before=statements(before, rule), condition=go(condition), body=statements(body, rule))
+            return replace(
+                s, before=statements(before, rule), condition=go(condition), body=statements(body, rule)
+            )
         case ir.Once(body, _):
             return replace(s, body=statements(body, rule))
         case ir.Check(condition, _, _):

@@ -69,11 +69,15 @@ def identities(k: ir.Kernel) -> ir.Kernel:
 
 def _identity(e: ir.Expr) -> ir.Expr:
     match e:
-        case ir.Apply("add", (x, ir.Const(0)), type, _) | ir.Apply("add", (ir.Const(0), x), type, _) if type == I32:
+        case ir.Apply("add", (x, ir.Const(0)), type, _) | ir.Apply("add", (ir.Const(0), x), type, _) if (
+            type == I32
+        ):
             return x
         case ir.Apply("subtract", (x, ir.Const(0)), type, _) if type == I32:
             return x
-        case ir.Apply("multiply", (x, ir.Const(1)), type, _) | ir.Apply("multiply", (ir.Const(1), x), type, _) if type == I32:
+        case ir.Apply("multiply", (x, ir.Const(1)), type, _) | ir.Apply(
+            "multiply", (ir.Const(1), x), type, _
+        ) if type == I32:
             return x
         case ir.Convert(value, type, _) if value.type == type:
             return value

@@ -28,7 +28,12 @@ def verify(k: ir.Kernel, after: str) -> ir.Kernel:
 
 class _Checker:
     def __init__(
-        self, after: str, functions: dict[str, ir.Function], results: tuple[Type, ...], known: set[int], span: Span
+        self,
+        after: str,
+        functions: dict[str, ir.Function],
+        results: tuple[Type, ...],
+        known: set[int],
+        span: Span,
     ) -> None:
         self.after, self.functions, self.results, self.span = after, functions, results, span
         self.known = known
@@ -65,14 +70,23 @@ class _Checker:
                     self.typed(value, var.type, "a variable's value")
                 self.declare(var, True)
             case ir.Assign(var, value, _):
-                self.must(var.number in self.known and var.number in self.mutable, f"{var.name!r} cannot be assigned")
+                self.must(
+                    var.number in self.known and var.number in self.mutable,
+                    f"{var.name!r} cannot be assigned",
+                )
                 self.typed(value, var.type, "an assigned value")
             case ir.Store(buffer, offset, value, guard, _):
                 self.must(buffer.writable, f"{buffer.name!r} is not writable")
-                self.typed(value, Vec(buffer.dtype, buffer.lanes) if buffer.lanes > 1 else buffer.dtype, "a stored value")
+                self.typed(
+                    value,
+                    Vec(buffer.dtype, buffer.lanes) if buffer.lanes > 1 else buffer.dtype,
+                    "a stored value",
+                )
                 self.place(offset, guard)
             case ir.LocalArray(local, values, _):
-                self.must(len(values) == local.size, f"{local.name!r} has {len(values)} values for {local.size}")
+                self.must(
+                    len(values) == local.size, f"{local.name!r} has {len(values)} values for {local.size}"
+                )
                 for v in values:
                     self.typed(v, local.type, "an element")
             case ir.LocalStore(local, offset, value, guard, _):
@@ -139,9 +153,14 @@ class _Checker:
             case ir.Load(_, offset, _) | ir.LocalLoad(_, offset) | ir.Table(_, _, offset):
                 self.must(offset.type == I32, f"an offset is {offset.type}")
             case ir.Choose(condition, then, otherwise):
-                self.must(condition.type == BOOL and then.type == otherwise.type, "a choice's types do not fit")
+                self.must(
+                    condition.type == BOOL and then.type == otherwise.type, "a choice's types do not fit"
+                )
             case ir.Vector(parts, type):
-                self.must(len(parts) == type.lanes and all(p.type == type.scalar for p in parts), "a vector's parts do not fit")
+                self.must(
+                    len(parts) == type.lanes and all(p.type == type.scalar for p in parts),
+                    "a vector's parts do not fit",
+                )
             case ir.Call(name, args, _):
                 self.call(name, args)
             case _:

@@ -1,4 +1,4 @@
-"""Programs that must fail: each line that is at fault ends with `# error: slug`.
+"""Programs that must fail: each line that is at fault ends with `# error: slug` (or `# note: slug`).
 
 In: a text of Python or of the kernel language. Out: what it raised, compared with its marks.
 """
@@ -13,8 +13,10 @@ import pytest
 from documents import compile_kernels, run_commands, run_python
 
 import metaljit as mj
+from metaljit.program import Program
 
-_MARK = re.compile(r"#\s*error: ([a-z0-9-]+)")
+_MARK = re.compile(r"#\s*(?:error|note): ([a-z0-9-]+)")
+_NOTE = re.compile(r":(\d+):\d+: note: .*\[([a-z0-9-]+)\]$", re.M)
 _PLACE = re.compile(r":(\d+):\d+$")
 
 
@@ -33,17 +35,23 @@ def raised(text: str, path: Path, kernels: bool) -> mj.MetaljitError:
     return caught.value
 
 
-def compile_text(text: str, path: Path) -> None:
+def compile_text(text: str, path: Path) -> list[Program]:
     path.write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path.parent)
-        compile_kernels(mj.load_kernels(path.name))
+        return compile_kernels(mj.load_kernels(path.name))
+
+
+def check_notes(text: str, path: Path) -> None:
+    """Fails unless the text compiles with exactly the notes that it marks."""
+    found = {(int(m[1]), m[2]) for p in compile_text(text, path) for n in p.notes for m in _NOTE.finditer(n)}
+    assert found == set(marks(text))
 
 
 def check_marks(text: str, path: Path, kernels: bool) -> None:
     """Fails unless the text raises exactly its marks, each with the underline on the marked line.
 
-    A diagnostic without an underline (the fault of a call) is marked at the call.
+    A diagnostic without an underline (the fault of a call), or in a text that has no file, is marked at the call.
     """
     error = raised(text, path, kernels)
     found = [(line, d.slug) for d in error.diagnostics for line in [_line(d, error, path)]]
@@ -51,7 +59,7 @@ def check_marks(text: str, path: Path, kernels: bool) -> None:
 
 
 def _line(d: mj.Diagnostic, error: mj.MetaljitError, path: Path) -> int:
-    if d.span is not None:
+    if d.span is not None and d.span.source.name != "<text>":
         assert Path(d.span.source.name).name == path.name, str(error)
         return d.span.line
     place = _PLACE.search(d.where) if d.excerpt else None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import slugs
 from documents import ROOT, Block, blocks, prepare, run_commands, run_python
-from failing import check_commands, check_marks, compile_text
+from failing import check_commands, check_marks, check_notes, compile_text, marks
 
 PAGE = ROOT / "docs" / "errors.md"
 # What no program of one machine can cause: the section tells what does.
@@ -22,7 +22,9 @@ TOLD = {
     "metal-no-64-bit",
     "metal-refused",
     "mixed-devices",
+    "not-a-function",
     "out-of-device-memory",
+    "pillow-missing",
 }
 ONLY_WITHOUT_METAL = {"metal-missing", "metal-compiler-missing"}
 NOT_LISTED = {"internal-error"}
@@ -85,10 +87,12 @@ def test_the_first_program_causes_it(section: Section, tmp_path: Path) -> None:
     if section.slug in ONLY_WITHOUT_METAL and sys.platform == "darwin":
         pytest.skip("a Mac has it")
     block = section.programs[0]
-    prepare(tmp_path, PAGE, 0)
+    prepare(tmp_path, PAGE, block.line)
     match block.language:
         case "bash":
             check_commands(block.text, tmp_path)
+        case "mjk" if f"# note: {section.slug}" in block.text:
+            check_notes(block.text, tmp_path / "block.mjk")
         case language:
             name = "block.mjk" if language == "mjk" else "block.py"
             check_marks(block.text, tmp_path / name, kernels=language == "mjk")
@@ -97,7 +101,7 @@ def test_the_first_program_causes_it(section: Section, tmp_path: Path) -> None:
 @pytest.mark.parametrize("section", SHOWN, ids=lambda s: s.slug)
 def test_the_second_program_does_not(section: Section, tmp_path: Path) -> None:
     block = section.programs[1]
-    prepare(tmp_path, PAGE, 0)
+    prepare(tmp_path, PAGE, block.line)
     match block.language:
         case "bash":
             run_commands(block.text, tmp_path)
@@ -109,5 +113,5 @@ def test_the_second_program_does_not(section: Section, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("section", SHOWN, ids=lambda s: s.slug)
 def test_the_mark_is_the_sections_own(section: Section) -> None:
-    first, second = (re.findall(r"# error: ([a-z0-9-]+)", b.text) for b in section.programs)
+    first, second = ([slug for _, slug in marks(b.text)] for b in section.programs)
     assert (first, second) == ([section.slug], [])

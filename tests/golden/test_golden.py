@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import run
-from golden import Case, cases
 
 import metaljit as mj
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import run
+from golden import Case, cases
 
 HERE = Path(__file__).parent
 CASES = {f"{c.topic}-{c.id}": c for c in cases(HERE)}

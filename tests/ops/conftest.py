@@ -10,9 +10,8 @@ import pytest
 
 import metaljit as mj
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE))
+ROOT = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 Mutate = Callable[[str, str, str], None]
 

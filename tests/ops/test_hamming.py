@@ -26,7 +26,8 @@ def check(a: Array, b: Array, **options: Any) -> None:
 def bits(dtype: Any, shape: tuple[int, ...], seed: int) -> Array:
     """Every bit is set in half of the elements."""
     count = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    return np.random.default_rng(seed).integers(0, 256, count, np.uint8).view(dtype).reshape(shape)
+    made: Array = np.random.default_rng(seed).integers(0, 256, count, np.uint8).view(dtype).reshape(shape)
+    return made
 
 
 @st.composite

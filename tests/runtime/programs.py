@@ -13,6 +13,7 @@ from metaljit.program import (
     Cost,
     Launch,
     LoopNest,
+    Place,
     Program,
     ScalarParam,
     Uniform,
@@ -79,7 +80,7 @@ def elementwise(
     )
     program = Program(
         name=name,
-        where=WHERE,
+        place=Place(WHERE),
         msl=msl,
         params=params,
         results=results,
@@ -126,7 +127,7 @@ def counted() -> Program:
 def positive() -> Program:
     """out = a, with an assert that a > 0."""
     site = AssertSite(
-        "only positive numbers", "user/kernels.py:9:5", "    9 |     assert a[y, x] > 0", (H, W)
+        "only positive numbers", Place("user/kernels.py:9:5", "    9 |     assert a[y, x] > 0"), (H, W)
     )
     return elementwise(
         "positive",

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from metaljit.dtypes import BF16, BOOL, DTYPES, F16, F32, I32, I64, U8, DType
 from metaljit.extents import Lit, Op, Sym, op
-from metaljit.program import Program, Requirement, ScalarParam, Uniform
+from metaljit.program import Place, Program, Requirement, ScalarParam, Uniform
 from metaljit.runtime.arguments import from_bf16, scalar, to_bf16
 from metaljit.runtime.cpu import Cpu
 from metaljit.runtime.launch import Launcher
@@ -339,8 +339,8 @@ def test_scalars_in_shapes(cpu: Cpu) -> None:
 
 def test_requirements(cpu: Cpu) -> None:
     rules = (
-        Requirement(Op(">", (Sym("N"), Lit(1))), "two samples at least", "user/kernels.py:8:5"),
-        Requirement(Op("<", (Sym("factor"), Lit(0.25))), "unstable", "user/kernels.py:9:5"),
+        Requirement(Op(">", (Sym("N"), Lit(1))), "two samples at least", Place("user/kernels.py:8:5")),
+        Requirement(Op("<", (Sym("factor"), Lit(0.25))), "unstable", Place("user/kernels.py:9:5")),
     )
     launcher = Launcher(
         cpu,

@@ -194,9 +194,7 @@ def _offset(shape: Sequence[Value], axes: Sequence[Typed], span: Span) -> ir.Exp
     return total
 
 
-def write(
-    body: Body, view: View, indices: Sequence[Value], value: Value, target: Span, span: Span
-) -> None:
+def write(body: Body, view: View, indices: Sequence[Value], value: Value, target: Span, span: Span) -> None:
     """Stores one element of an Out or InOut array; outside, nothing. `span` is the value's."""
     offset, guard = place(body, view, indices, target)
     element = implicit(body, value, view.element, span, f"an element of {view.buffer.name!r}")

@@ -480,9 +480,13 @@ def _holds(body: Body, condition: Extent) -> list[Poly]:
     match condition:
         case Op("and", args):
             return [p for a in args for p in _holds(body, a)]
-        case Op(("<" | "<=" | ">" | ">=" | "==") as symbol, (a, b)) if _is_whole(body, a) and _is_whole(body, b):
+        case Op(("<" | "<=" | ">" | ">=" | "==") as symbol, (a, b)) if _is_whole(body, a) and _is_whole(
+            body, b
+        ):
             x, y = body.unit.extent_poly(a), body.unit.extent_poly(b)
-            return {"<": [y - x - 1], "<=": [y - x], ">": [x - y - 1], ">=": [x - y], "==": [x - y, y - x]}[symbol]
+            return {"<": [y - x - 1], "<=": [y - x], ">": [x - y - 1], ">=": [x - y], "==": [x - y, y - x]}[
+                symbol
+            ]
         case _:
             return []
 
@@ -496,7 +500,9 @@ def _is_whole(body: Body, extent: Extent) -> bool:
             type = body.unit.spec.scalars.get(name, I32)
             return isinstance(type, DType) and type.is_integer
         case Op(op, args):
-            return op in ("+", "-", "*", "//", "%", "min", "max", "ceil_div") and all(_is_whole(body, a) for a in args)
+            return op in ("+", "-", "*", "//", "%", "min", "max", "ceil_div") and all(
+                _is_whole(body, a) for a in args
+            )
 
 
 def _static_assert(body: Body, node: tree.Call) -> Value:

@@ -261,7 +261,9 @@ def _unpack(
     body: Body, items: Sequence[tree.Target | tree.Star], value: Value, target_span: Span, span: Span
 ) -> None:
     if isinstance(value, Typed) and isinstance(value.type, Vec):
-        passed = isinstance(value.expr, ir.Vector) and all(isinstance(p, ir.Uniform) for p in value.expr.parts)
+        passed = isinstance(value.expr, ir.Vector) and all(
+            isinstance(p, ir.Uniform) for p in value.expr.parts
+        )
         whole = value if passed else body.let("v", value, span)
         values = [body.unit.lane(whole, k) for k in range(value.type.lanes)]
         group: tuple[Value, ...] = tuple(values)
@@ -454,7 +456,9 @@ def _merge_value(
             for k, ((p, q), old) in enumerate(zip(parts, olds, strict=True))
         ]
         if any(isinstance(i, Unset) for i in items):
-            return Unset("its parts do not agree where paths meet", span, "where the paths part", is_conflict=True)
+            return Unset(
+                "its parts do not agree where paths meet", span, "where the paths part", is_conflict=True
+            )
         return Group(tuple(items), x.index and y.index)
     type = join_types(x, y)
     if type is None:

@@ -1,0 +1,88 @@
+"""`python -m benchmarks [--rounds N] [name …]`: prints the tables; without names, all of them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from statistics import median
+
+import metaljit as mj
+
+from . import hamming, laplacian, max_pool, overhead, philox
+from .timing import Measured, Work, measure
+
+WORKS: dict[str, Callable[[], Work]] = {
+    "laplacian": laplacian.work,
+    "hamming": hamming.work,
+    "philox": philox.work,
+    "max_pool": max_pool.work,
+}
+NAMES = (*WORKS, "overhead")
+LEAST_ROUNDS = 9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Ratios from one run; above 1, metaljit is quicker."
+    )
+    parser.add_argument("names", nargs="*", metavar="name", help=f"which tables: {', '.join(NAMES)}")
+    parser.add_argument("--rounds", type=int, default=15, help=f"interleaved pairs, at least {LEAST_ROUNDS}")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(NAMES)
+    if unknown:
+        parser.error(f"there is no benchmark {sorted(unknown)[0]!r}; there are {', '.join(NAMES)}")
+    rounds = max(arguments.rounds, LEAST_ROUNDS)
+    chosen = arguments.names or NAMES
+    works = [name for name in chosen if name in WORKS]
+    if works:
+        print_device()
+        print_rows([HEADER, *(speed_row(measure(WORKS[name](), rounds)) for name in works)])
+    if "overhead" in chosen:
+        print()
+        print_rows([OVERHEAD_HEADER, *(overhead_row(line) for line in overhead.lines(LEAST_ROUNDS))])
+
+
+def print_device() -> None:
+    device = os.environ.get("METALJIT_DEVICE") or mj.available_devices()[0]
+    print(f"device {device}: {mj.device(device).describe()}")
+    print("ratio = best peer's time / ours, the median of interleaved pairs (least – most)\n")
+
+
+HEADER = ("work", "ours", "GB/s", "best peer", "ratio", "memcpy", "all peers")
+
+
+def speed_row(m: Measured) -> tuple[str, ...]:
+    others = ", ".join(f"{name} {1e3 * t:.2f}" for name, t in sorted(m.peers.items(), key=lambda p: p[1]))
+    return (
+        m.work.name,
+        f"{1e3 * m.ours:.2f} ms",
+        f"{m.work.nbytes / m.ours / 1e9:.1f}",
+        m.best,
+        f"{median(m.ratios):.2f} ({min(m.ratios):.2f} – {max(m.ratios):.2f})",
+        f"{1e3 * m.memcpy:.2f} ms",
+        f"{others} ms",
+    )
+
+
+OVERHEAD_HEADER = ("cost", "median", "least – most", "wanted")
+
+
+def overhead_row(line: overhead.Line) -> tuple[str, ...]:
+    def shown(value: float) -> str:
+        return f"{value:.4g} {line.unit}".strip()
+
+    spread = f"{min(line.values):.4g} – {max(line.values):.4g}" if len(line.values) > 1 else ""
+    return line.what, shown(line.value), spread, f"≤ {shown(line.wanted)}"
+
+
+def print_rows(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        if number == 0:
+            print("  ".join("-" * width for width in widths))
+
+
+if __name__ == "__main__":
+    main()
