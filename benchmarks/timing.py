@@ -100,6 +100,9 @@ def memcpy(nbytes: int, rounds: int) -> float:
     """The time of a copy that reads and writes `nbytes` in all, on one thread."""
     source = np.ones(max(nbytes // 2, 1), np.uint8)
     target = np.empty_like(source)
-    run = lambda: np.copyto(target, source)  # noqa: E731
-    run()
-    return median(seconds(run) for _ in range(rounds))
+
+    def copy() -> None:
+        np.copyto(target, source)
+
+    copy()
+    return median(seconds(copy) for _ in range(rounds))

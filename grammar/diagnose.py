@@ -15,7 +15,7 @@ from itertools import takewhile
 from keyword import iskeyword
 
 from metaljit.grammar.mistakes import LONGEST_SHOWN, fault
-from metaljit.grammar.tokens import CLOSERS, OPENERS, Token
+from metaljit.grammar.tokens import CLOSERS, OPENERS, Token, character
 from metaljit.source import SyntaxFault
 
 _RESERVED = {
@@ -47,14 +47,22 @@ _MEANT = {
     "→": "->",
     "\N{NO-BREAK SPACE}": " ",
 }
+# Words that begin a declaration in C, Metal or JavaScript.
+_C_TYPES = {
+    **dict.fromkeys(("float", "double"), "f32"),
+    **dict.fromkeys(("int", "long", "short", "char", "signed"), "i32"),
+    **dict.fromkeys(("uint", "unsigned", "size_t"), "u32"),
+    "half": "f16",
+}
 _DECLARATIONS = {
-    **dict.fromkeys(("float", "float32", "double"), "write `x: f32 = …`, or `x = …`"),
-    **dict.fromkeys(("int", "long", "short", "char", "int32_t"), "write `x: i32 = …`, or `x = …`"),
-    **dict.fromkeys(("uint", "unsigned", "uint32_t", "size_t"), "write `x: u32 = …`, or `x = …`"),
-    "half": "write `x: f16 = …`, or `x = …`",
-    **dict.fromkeys(("let", "var", "auto", "const", "constexpr"), "write `x = …`"),
+    **{word: f"write `{{name}}: {dtype} = …`, or `{{name}} = …`" for word, dtype in _C_TYPES.items()},
+    **dict.fromkeys(("let", "var", "auto", "const", "constexpr"), "write `{name} = …`"),
     **dict.fromkeys(("function", "func", "fn", "void"), "write `def f(…):`"),
     "kernel": "write `@kernel`, and `def f(…):` on the next line",
+}
+_PARAMETERS = {
+    **{word: f"write `{{name}}: {dtype}`" for word, dtype in _C_TYPES.items()},
+    **dict.fromkeys(("device", "constant", "threadgroup", "const"), "write `{name}: f32[N]`"),
 }
 _BLOCKS = ("if", "elif", "else", "for", "while", "def")
 _STATEMENTS = ("return", "pass", "break", "continue", "assert", "import", "from", *_BLOCKS)
@@ -206,7 +214,7 @@ def _sign(stop: Stop) -> SyntaxFault | None:
         instead = f"write `{meant}`" if meant else "remove it"
         if token.text == "\\":
             instead = "end the line with it, to go on in the next"
-        return fault("bad-character", token.span, what=f"`{token.text}`", instead=instead)
+        return fault("bad-character", token.span, what=character(token.text), instead=instead)
     if token.text == ">" and stop.before and stop.before.text == "<" and _touching(stop.before, token):
         return fault("c-operator", stop.before.span.until(token.span), found="<>", instead="`!=`")
     match stop.seen[-4:]:
@@ -258,17 +266,18 @@ def _match(stop: Stop) -> SyntaxFault | None:
 
 
 def _other_languages(stop: Stop) -> SyntaxFault | None:
-    first = stop.line[0]
-    if first.text in _DECLARATIONS and len(stop.line) == 2 and stop.token.type == "NAME":
-        return fault("c-declaration", first.span, found=first.text, instead=_DECLARATIONS[first.text])
-    if (
-        first.text == "for"
-        and len(stop.line) > 2
-        and stop.line[1].text == "("
-        and any(t.text == ";" for t in stop.following)
-    ):
+    first, before = stop.line[0], stop.before
+    inside = takewhile(lambda pair: pair[1] >= 0, _depths(stop.following))
+    if first.text == "for" and stop.opener in stop.line[1:2] and any(t.text == ";" for t, _ in inside):
         return fault("c-for", first.span)
-    return None
+    if before is None or stop.token.type != "NAME":
+        return None
+    words = _DECLARATIONS if len(stop.line) == 2 else _PARAMETERS if first.text == "def" else {}
+    if before.text not in words:
+        return None
+    name = "x" if stop.token.text in words else stop.token.text
+    instead = words[before.text].format(name=name)
+    return fault("c-declaration", before.span, found=before.text, instead=instead)
 
 
 def _equals(stop: Stop) -> SyntaxFault | None:

@@ -511,7 +511,13 @@ _STATEMENTS = (
         "c-declaration",
         "`{found}` begins a declaration in another language",
         "{instead}",
-        ("«float» x = 1.0", "def f(x):\n    «const» y = 1", "«kernel» void f(x)"),
+        (
+            "«float» x = 1.0",
+            "def f(x):\n    «const» y = 1",
+            "«kernel» void f(x)",
+            "def f(n, «float» x): pass",
+            "def f(«device» float* x): pass",
+        ),
     ),
     Mistake(
         "c-for",

@@ -27,7 +27,7 @@ CLOSERS = {")": "(", "]": "[", "}": "{"}
 
 # Control characters, halves of surrogate pairs, and marks that make a line read otherwise than it is.
 _UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff]|\r(?!\n)|(?<!^)\ufeff"
+    "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|\r(?!\n)|(?<!^)\ufeff"
 )
 # Signs of Python and C that the grammar has not: each is one word, so that an error underlines it whole.
 _FOREIGN = ("{", "}", ":=", "&&", "||", "!", "?")
@@ -207,8 +207,12 @@ def refuse_hostile(source: Source) -> None:
     found = _UNPRINTABLE.search(source.text)
     if found:
         span = Span(source, found.start(), found.end())
-        what = f"the character U+{ord(found.group()):04X}"
-        raise fault("bad-character", span, what=what, instead="remove it")
+        raise fault("bad-character", span, what=character(found.group()), instead="remove it")
+
+
+def character(text: str) -> str:
+    """How to show a character in a message."""
+    return f"`{text}`" if text.isprintable() else f"the character U+{ord(text):04X}"
 
 
 def _no_number(text: str, span: Span) -> Exception:

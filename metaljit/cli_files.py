@@ -46,7 +46,7 @@ def read_array(path: str, member: str, name: str) -> NDArray[Any]:
     """The array of a .npy file, or of a .npz file: `member`, else the one called `name`, else the only one."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a header that NumPy doubts is refused
+            warnings.simplefilter("error")  # a header that NumPy doubts is refused
             found = np.load(path, allow_pickle=False)
             if not isinstance(found, np.ndarray):
                 with found:

@@ -196,7 +196,7 @@ def from_python(function: Callable[..., Any], is_kernel: bool, locals_: Mapping[
     return Definition(
         function.__name__,
         is_kernel,
-        lambda: python_source(function),
+        lambda: python_source(function, lookup),
         parse,
         lookup,
         locals=names,
@@ -213,8 +213,11 @@ def _local_names(code: types.CodeType) -> Iterator[str]:
             yield from _local_names(inner)
 
 
-def python_source(function: types.FunctionType) -> Source:
-    """The function's own lines, dedented; SyntaxFault where Python has no source for it."""
+def python_source(function: types.FunctionType, lookup: Callable[[str], Any]) -> Source:
+    """The function's own lines, dedented; SyntaxFault where Python has no source for it.
+
+    Decorators that are not the language's are blanked: they are Python's affair.
+    """
     import inspect
 
     code = function.__code__
@@ -234,7 +237,27 @@ def python_source(function: types.FunctionType) -> Source:
     indent = re.match(r"[ \t]*", lines[0])
     prefix = indent[0] if indent else ""
     text = "".join(_dedented(line, prefix) for line in lines)
-    return Source(_shown_path(code.co_filename), text, first, prefix)
+    return Source(_shown_path(code.co_filename), _own_decorators(text, lookup), first, prefix)
+
+
+def _own_decorators(text: str, lookup: Callable[[str], Any]) -> str:
+    """The text with the lines of foreign decorators emptied, so that lines keep their numbers."""
+    import ast
+
+    try:
+        (parsed,) = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return text
+    lines = text.splitlines(keepends=True)
+    for node in getattr(parsed, "decorator_list", ()):
+        head = ast.unparse(node.func if isinstance(node, ast.Call) else node)
+        value: Any = lookup(head.partition(".")[0])
+        for part in head.split(".")[1:]:
+            value = getattr(value, part, MISSING)
+        if getattr(value, "__metaljit_builtin__", None) is None and not isinstance(value, Builtin):
+            for row in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[row] = "\n"
+    return "".join(lines)
 
 
 def _dedented(line: str, prefix: str) -> str:

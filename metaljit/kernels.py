@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import operator
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ import numpy as np
 from . import definitions
 from .definitions import Definition
 from .program import Program
-from .source import Diagnostic, LaunchFault, Span, TypeFault
+from .source import Diagnostic, LaunchFault, Span, SyntaxFault, TypeFault
 
 if TYPE_CHECKING:
     from .compiler.lower.signature import Argument
@@ -488,7 +489,20 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
     """
     if function is not None:
         return Kernel(definitions.from_python(function, True, _locals(2)))
-    return lambda f: Kernel(definitions.from_python(f, True, _locals(2)))
+
+    def decorate(function: Callable[..., Any]) -> Kernel:
+        made = Kernel(definitions.from_python(function, True, _locals(2)))
+        if options and not re.search(r"@[^\n]*\(", made.definition.source.text):
+            raise SyntaxFault(
+                Diagnostic(
+                    "hidden-options",
+                    f"the options {', '.join(options)} of kernel {made.__name__!r} do not stand in its decorator",
+                    help=f"write `@mj.kernel({next(iter(options))}=…)` above the `def`: the compiler reads the text",
+                )
+            )
+        return made
+
+    return decorate
 
 
 def function(function: Callable[..., Any], /) -> Function:

@@ -179,8 +179,7 @@ def check(op: Operation, types: Sequence[DType]) -> Typing:
 
     Raises Refusal where there is none.
     """
-    if len(types) != op.arity:
-        raise Refusal("operand-count", f"{_called(op)} takes {_count(op.arity)}, {len(types)} were given")
+    assert len(types) == op.arity, f"{op.name} takes {op.arity} operands"
     rule = op.rule
     match rule:
         case "arithmetic" | "numeric" | "number" | "floating":
@@ -290,10 +289,6 @@ def _float_refused(op: Operation, types: Sequence[DType]) -> Refusal:
 
 def _called(op: Operation) -> str:
     return f"'{op.symbol}'" if op.symbol else op.name
-
-
-def _count(n: int) -> str:
-    return "one operand" if n == 1 else f"{n} operands"
 
 
 def _listed(types: Sequence[DType]) -> str:

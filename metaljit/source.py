@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 MAX_REPORTED = 10
+EXCERPT_WIDTH = 120
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,20 @@ class Span:
         start, end = self.source.row_bounds(row)
         line = self.source.indent + self.source.text[start:end]
         before = self.source.indent + self.source.text[start : self.start]
-        pad = "".join("\t" if c == "\t" else " " for c in before)
         width = max(1, min(self.end, end) - self.start)
+        if len(line) > EXCERPT_WIDTH:
+            line, before, width = _cut(line, len(before), width)
+        pad = "".join("\t" if c == "\t" else " " for c in before)
         number = str(self.source.first_line + row).rjust(5)
         return [f"{number} | {line}", f"      | {pad}{marker * width} {label}".rstrip()]
+
+
+def _cut(line: str, at: int, width: int) -> tuple[str, str, int]:
+    """The part of a long line around the place, the text before the place in it, and the underline's width."""
+    first = max(0, at - EXCERPT_WIDTH // 4)
+    part = line[first : first + EXCERPT_WIDTH]
+    head, tail = ("…" if first else ""), ("…" if first + EXCERPT_WIDTH < len(line) else "")
+    return head + part + tail, head + line[first:at], max(1, min(width, len(part) - (at - first)))
 
 
 @dataclass(frozen=True)

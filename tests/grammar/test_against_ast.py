@@ -235,9 +235,11 @@ def compare_places(mine: Any, python: Any) -> None:
 
 def brackets_around(outer: Span, inner: Span) -> bool:
     """Whether the outer span is the inner one and brackets around it, with blanks and comments between."""
-    blank = r"(?:\s|\\\n|#.*\n)*"
+    blank = r"(?:\s|\\\n)*"
     text = outer.source.text
-    before, after = text[outer.start : inner.start], text[inner.end : outer.end]
+    before, after = (
+        re.sub("#.*", "", part) for part in (text[outer.start : inner.start], text[inner.end : outer.end])
+    )
     opened = re.fullmatch(rf"(?:\({blank})*", before) is not None
     closed = re.fullmatch(rf"(?:{blank}\))*", after) is not None
     inside = outer.start <= inner.start and inner.end <= outer.end

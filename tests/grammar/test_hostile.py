@@ -114,6 +114,11 @@ def test_a_tree_may_be_walked_by_recursion() -> None:
     assert isinstance(hash(function), int)
 
 
+@pytest.mark.parametrize("text", ["👨\u200d👩\u200d👧", "می\u200cخواهم", "größe × 2 − 1", "\u200f"])
+def test_strings_and_comments_hold_what_people_write(text: str) -> None:
+    assert slug(f"# {text}\nx = '{text}'") == ""
+
+
 @given(st.text(max_size=80))
 def test_random_text_gives_a_tree_or_one_error(text: str) -> None:
     slug(text)

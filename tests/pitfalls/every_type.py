@@ -52,15 +52,16 @@ def pairs(name: str) -> tuple[Any, Any]:
     return x.ravel(), y.ravel()
 
 
-def text_for(expressions: Sequence[str], names: Sequence[str], operands: str, result: str) -> str:
-    """The kernel's text: one argument for each type and operand, one result for each type and expression.
+# Expressions and the types of their results; `T` is the type of the operands.
+Expressions = Mapping[str, str]
 
-    In an expression `T` is the type; `result` is the type of the results, or `T`.
-    """
+
+def text_for(expressions: Expressions, names: Sequence[str], operands: str) -> str:
+    """The kernel's text: one argument for each type and operand, one result for each type and expression."""
     parameters = [f"{o}_{n}: {n}[N]" for n in names for o in operands]
     results, parts = [], []
     for n in names:
-        for expression in expressions:
+        for expression, result in expressions.items():
             written = re.sub(r"\bT\b", n, expression)
             for o in operands:
                 written = re.sub(rf"\b{o}\b", f"{o}_{n}[i]", written)
@@ -78,23 +79,24 @@ def text_for(expressions: Sequence[str], names: Sequence[str], operands: str, re
 
 
 @cache
-def kernel_for(expressions: Sequence[str], names: Sequence[str], operands: str, result: str) -> mj.Kernel:
-    return mj.kernel_from_text(text_for(expressions, names, operands, result))
+def kernel_for(text: str) -> mj.Kernel:
+    return mj.kernel_from_text(text)
 
 
-def on_each(expressions: Sequence[str], arguments: Arguments, result: str = "T") -> dict[tuple[str, str], Any]:
+def on_each(expressions: Expressions | Sequence[str], arguments: Arguments) -> dict[tuple[str, str], Any]:
     """The results by expression and type, from as few kernels as can bind all arrays."""
-    names = list(arguments)
+    if not isinstance(expressions, Mapping):
+        expressions = dict.fromkeys(expressions, "T")
+    names, items = list(arguments), list(expressions.items())
     operands = "xyz"[: len(arguments[names[0]])]
     parts = MOST_ARRAYS - len(operands)
-    if len(expressions) > parts:
-        rest = on_each(expressions[parts:], arguments, result)
-        return on_each(expressions[:parts], arguments, result) | rest
-    together = MOST_ARRAYS // (len(operands) + len(expressions))
+    if len(items) > parts:
+        return on_each(dict(items[:parts]), arguments) | on_each(dict(items[parts:]), arguments)
+    together = MOST_ARRAYS // (len(operands) + len(items))
     found = {}
     for k in range(0, len(names), together):
-        some = tuple(names[k : k + together])
-        kernel = kernel_for(tuple(expressions), some, operands, result)
+        some = names[k : k + together]
+        kernel = kernel_for(text_for(expressions, some, operands))
         flat = [np.asarray(v, NUMPY[n]) for n in some for v in arguments[n]]
         length = max(map(len, flat))
         made = kernel(*(np.resize(v, length) for v in flat))
@@ -113,10 +115,11 @@ def meaning(expression: str, name: str, operands: Sequence[Any]) -> Any:
         return eval(expression, scope | dict(zip("xyz", operands, strict=False)))
 
 
-def check_each(expressions: Sequence[str], arguments: Arguments, result: str = "T") -> None:
+def check_each(expressions: Expressions | Sequence[str], arguments: Arguments) -> None:
     """The kernel gives, for every expression and type, bit for bit what NumPy gives."""
-    for (expression, name), values in on_each(expressions, arguments, result).items():
+    for (expression, name), values in on_each(expressions, arguments).items():
         wanted = np.asarray(meaning(expression, name, arguments[name]))
+        result = expressions[expression] if isinstance(expressions, Mapping) else "T"
         kind = NUMPY[name if result == "T" else result]
         assert wanted.dtype == kind, f"NumPy gives {wanted.dtype} for {expression} of {name}"
         where = np.flatnonzero(~same(values, wanted))

@@ -268,7 +268,9 @@ def _private_place(
 
 
 def table(body: Body, items: Sequence[Value], index: Value, span: Span) -> Value:
-    """A tuple at an index: an item for a literal, a constant table for a run-time index into numbers."""
+    """A tuple at an index: an item for a known one, a constant table for a run-time index into numbers."""
+    if isinstance(index, Typed) and isinstance(index.expr, ir.Const):
+        index = Literal(index.expr.value)
     if isinstance(index, Literal):
         if not isinstance(index.value, int) or isinstance(index.value, bool):
             fault("index-type", f"a tuple is indexed by integers, not {index.value!r}", span)

@@ -72,7 +72,8 @@ class Unit:
         return self.variables
 
     def report(self, diagnostic: Diagnostic) -> None:
-        if diagnostic not in self.diagnostics:
+        same = ((d.slug, d.span, d.message) for d in self.diagnostics)
+        if (diagnostic.slug, diagnostic.span, diagnostic.message) not in same:
             self.diagnostics.append(diagnostic)
 
     @contextmanager
@@ -207,12 +208,13 @@ class Unit:
 class Carried:
     """A name that a loop carries: its variable and what the name holds at the start of a turn.
 
-    `bounds` are lower (True) and upper bounds that every turn is hoped to keep, `lost` those that one does not;
+    `first` is the value before the loop. `bounds` are lower (True) and upper bounds that every turn is hoped to keep, `lost` those that one does not;
     `seen` is what is assigned. `shared` variables are those of an outer loop.
     """
 
     var: ir.Var
     held: Value
+    first: Value
     bounds: list[tuple[bool, Poly]] = field(default_factory=list)
     lost: set[bool] = field(default_factory=set)
     seen: list[Value] = field(default_factory=list)

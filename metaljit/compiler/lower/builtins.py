@@ -382,9 +382,25 @@ def _reduction(name: str) -> Call:
 
 
 def _ceil_div(body: Body, node: tree.Call) -> Value:
-    a, b = _values(body, node, 2)
-    negative = binary(body, "-", Literal(0), a, node.span)
-    return binary(body, "-", Literal(0), binary(body, "//", negative, b, node.span), node.span)
+    """The quotient rounded up: the floor, and one more where something remains; 0 for a divisor of 0."""
+    a, b = (body.pinned(v, node.span) for v in _values(body, node, 2))
+    floor = binary(body, "//", a, b, node.span)
+    rest = binary(body, "!=", binary(body, "%", a, b, node.span), Literal(0), node.span)
+    result = binary(body, "+", floor, rest, node.span)
+    divisor = (
+        b.value if isinstance(b, Literal) else b.poly.constant if isinstance(b, Typed) and b.poly else None
+    )
+    if (
+        isinstance(result, Typed)
+        and isinstance(a, Typed)
+        and a.poly is not None
+        and isinstance(divisor, int)
+        and divisor > 0
+    ):
+        return replace(result, poly=body.unit.quotient("ceil_div", a.poly + (divisor - 1), divisor))
+    if isinstance(result, Literal):
+        return Literal(int(result.value))  # type: ignore[arg-type]
+    return result
 
 
 # ---- vectors ----

@@ -310,7 +310,7 @@ def _parameters(
                 keys.append((local, unchecked))
                 return value
             case Literal(v):
-                keys.append((type(v), v))
+                keys.append((type(v), repr(v)))
                 return value
             case _:
                 keys.append(repr(value))
@@ -454,9 +454,8 @@ def _specialise(
 
 
 def _emit_call(body: Body, made: ir.Function, template: Value, parameters: Parameters, span: Span) -> Value:
-    constant = _constant_result(made, template)
-    if constant is not None:
-        return constant
+    if not made.results and is_pure(body.unit, made):
+        return template  # all that it gives is known at compile time
     name = f"{made.name}#{_number(body.unit, made)}"
     if len(made.results) == 1 and isinstance(template, Typed):
         call = Typed(ir.Call(name, parameters.passed, made.results[0]), template.poly)
@@ -475,13 +474,6 @@ def _emit_call(body: Body, made: ir.Function, template: Value, parameters: Param
                 return pattern
 
     return fill(template)
-
-
-def _constant_result(made: ir.Function, template: Value) -> Value | None:
-    """A function that only gives compile-time values needs no text."""
-    if made.results or any(not isinstance(s, ir.Return) for s in made.body):
-        return None
-    return template
 
 
 def _number(unit: Unit, made: ir.Function) -> int:

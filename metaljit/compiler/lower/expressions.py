@@ -298,6 +298,8 @@ def _lane(body: Body, value: Typed, index: Value, span: Span) -> Value:
     type = value.type
     assert isinstance(type, Vec)
     at = index_type(body, index, span, "a lane")
+    if isinstance(at, Typed) and isinstance(at.expr, ir.Const):
+        at = Literal(at.expr.value)
     if isinstance(at, Literal):
         if not isinstance(at.value, int) or not 0 <= at.value < type.lanes:
             fault("index-range", f"{type} has no lane {at.value}", span)

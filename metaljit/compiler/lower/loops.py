@@ -115,7 +115,7 @@ def _combined(body: Body, node: tree.Call, name: str) -> list[Value]:
         fault("argument-count", f"{name} takes one tuple", node.span)
     if name == "reversed":
         return columns[0][::-1]
-    return [Group((Literal(k), v)) for k, v in enumerate(columns[0])]
+    return [Group((index_constant(k), v)) for k, v in enumerate(columns[0])]
 
 
 def _items(body: Body, node: tree.Expr) -> list[Value]:
@@ -136,7 +136,12 @@ def literal_range(body: Body, r: Range, span: Span) -> list[Value]:
             f"a loop of {len(numbers)} turns cannot be unrolled (at most {UNROLL_LIMIT})",
             span,
         )
-    return [Literal(n) for n in numbers]
+    return [index_constant(n) for n in numbers]
+
+
+def index_constant(n: int) -> Typed:
+    """A loop variable that is known: i32, as every loop variable."""
+    return Typed(ir.Const(n, I32), Poly.of(n))
 
 
 # ---- for ----
@@ -389,7 +394,7 @@ def _guess(body: Body, before: dict[str, Value], groups: dict[str, Group]) -> Lo
     for n, value in before.items():
         type = value.type if isinstance(value, Typed) else I32
         held = Typed(value.expr) if isinstance(value, Typed) else value
-        frame.carried[n] = Carried(body.var(n, type), held)
+        frame.carried[n] = Carried(body.var(n, type), held, value)
     return frame
 
 
@@ -412,13 +417,13 @@ def _frame(
             frame.broken[n] = Unset(why, span, "in this loop", is_conflict=True)
             continue
         if loop.flows:  # straight-line code: the type is that of a loop, the values are known one by one
-            frame.carried[n] = Carried(body.var(n, type), convert(body, value, type, span))
+            frame.carried[n] = Carried(body.var(n, type), convert(body, value, type, span), value)
             continue
         outer = next((f.carried[n] for f in reversed(body.loops) if n in f.carried), None)
         shared = outer is not None and outer.var.number in body.mutable and outer.var.type == type
         var = outer.var if shared and outer is not None else body.var(n.replace(".", "_"), type)
         body.mutable.add(var.number)
-        entry = frame.carried[n] = Carried(var, Typed(ir.Read(var)), shared=shared)
+        entry = frame.carried[n] = Carried(var, Typed(ir.Read(var)), value, shared=shared)
         if isinstance(type, DType) and type.is_integer:
             start = convert(body, value, type, span).poly
             if start is not None:
@@ -473,14 +478,22 @@ def rebind(
     """What a carried name holds after an assignment: its variable changes, here and now."""
     carried.seen.append(value)
     type = carried.var.type
-    if flows and join_types(carried.held, value) == type:
-        return statements.kept(body, convert(body, value, type, span), name.replace(".", "_"), span)
-    if carried.var.number not in body.mutable or join_types(Typed(ir.Read(carried.var)), value) != type:
+    plain = name.replace(".", "_")
+    fits = join_types(carried.held, value) == type or join_types(carried.first, value) == type
+    if flows and fits:
+        return statements.kept(body, convert(body, value, type, span), plain, span)
+    if carried.var.number not in body.mutable or not fits:
         # the first guess, or an attempt whose types do not fit yet: the name just holds the value
-        return body.let(name.replace(".", "_"), value, span) if isinstance(value, Typed) else value
-    converted = convert(body, value, type, span)
+        return body.let(plain, value, span) if isinstance(value, Typed) else value
+    # the variable holds the value from here on; the name keeps its own type until paths meet
+    held = value if isinstance(value, Literal) else statements.kept(body, value, plain, span)
+    if isinstance(value, Typed) and value.type == type:
+        held = value
+    converted = convert(body, held, type, span)
     if converted.expr != ir.Read(carried.var):
         body.set(carried.var, converted.expr, span)
+    if held is not value or isinstance(value, Literal):
+        return held
     poly = converted.poly
     return Typed(
         ir.Read(carried.var), body.unit.facts.symbol(name, [poly], [poly]) if poly is not None else None

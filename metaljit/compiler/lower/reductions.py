@@ -15,7 +15,7 @@ from ...operations import OPERATIONS
 from ...source import Span
 from .. import ir
 from . import calls, expressions, loops, statements
-from .arithmetic import apply, convert, describe, truth, typed
+from .arithmetic import apply, binary, convert, describe, truth, typed
 from .body import Body
 from .values import Group, Literal, NeedsConstant, Typed, Value, fault, join_types
 
@@ -213,6 +213,8 @@ def _arg(body: Body, generator: tree.Generator, name: str, span: Span) -> Value:
 def reduce_items(body: Body, name: str, items: Sequence[Value], span: Span) -> Value:
     """A reduction of a tuple's items."""
     name = ALIASES.get(name, name)
+    if name in ("argmin", "argmax"):
+        fault("not-reducible", f"{name} reduces a generator", span, help=f"write `{name}(v for v in (…))`")
     if name in ("any", "all"):
         return calls.logical_of(body, "or" if name == "any" else "and", items, span)
     if not items:
@@ -220,8 +222,8 @@ def reduce_items(body: Body, name: str, items: Sequence[Value], span: Span) -> V
             return Literal(0 if name == "sum" else 1)
         fault("empty-reduction", f"{name} of an empty tuple has no value", span)
     symbol = {"sum": "+", "prod": "*"}.get(name)
-    from .arithmetic import binary
-
+    if symbol is not None:
+        items = [convert(body, i, _summed(i.type), span) if isinstance(i, Typed) else i for i in items]
     total = items[0]
     for item in items[1:]:
         if symbol is not None:

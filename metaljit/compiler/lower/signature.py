@@ -18,7 +18,7 @@ from metaljit.grammar import tree
 from ...dtypes import BOOL, F32, I32, DType, Vec
 from ...extents import Extent, Lit, Sym, op
 from ...source import Span
-from ...symbols import MISSING, Builtin, Dim, DTypeVariable, Pack
+from ...symbols import MISSING, MJK_NAMES, Builtin, Dim, DTypeVariable, Pack
 from .names import Foreign, canonical, member
 from .values import Fault, fault
 
@@ -101,6 +101,8 @@ class Names:
         match node:
             case tree.Name(name):
                 found = canonical(self.resolve(name))
+                if found is MISSING:  # in quotes, the language's own names need no import
+                    found = MJK_NAMES.get(name, MISSING)
                 if found is MISSING:
                     unknown_name(name, node.span)
                 return found
@@ -116,7 +118,6 @@ class Names:
 
 def unknown_name(name: str, span: Span, known: tuple[str, ...] = ()) -> Any:
     from ...operations import OPERATIONS
-    from ...symbols import MJK_NAMES
 
     if name in NO_F64:
         fault(
@@ -126,6 +127,14 @@ def unknown_name(name: str, span: Span, known: tuple[str, ...] = ()) -> Any:
             help="use f32; at the call convert with `x.astype(np.float32)`",
         )
 
+    if name in MJK_NAMES or name in OPERATIONS:
+        fault(
+            "unknown-name",
+            f"the name {name!r} belongs to the language and is not imported",
+            span,
+            "not imported",
+            help=f"import it: `from metaljit.lang import {name}`",
+        )
     close = difflib.get_close_matches(name, {*known, *MJK_NAMES, *OPERATIONS}, 1)
     way_out = f"did you mean `{close[0]}`?" if close else ""
     fault("unknown-name", f"the name {name!r} is not defined", span, "not defined", help=way_out)
@@ -138,10 +147,7 @@ def declare(function: tree.Function, resolve: Resolve) -> Signature:
     """The signature of a kernel as written."""
     names = Names(resolve)
     params = tuple(replace(_parameter(p, names), keyword_only=p.keyword_only) for p in function.parameters)
-    seen: set[str] = set()
     for p in params:
-        if p.name in seen:
-            fault("duplicate-parameter", f"the parameter {p.name!r} is declared twice", p.span)
         if p.name == "out" and p.kind not in ("out", "inout"):
             fault(
                 "reserved-name",
@@ -149,7 +155,6 @@ def declare(function: tree.Function, resolve: Resolve) -> Signature:
                 p.span,
                 help="rename the parameter, for example `result`",
             )
-        seen.add(p.name)
     is_grid = any(p.kind in ("out", "inout") for p in params)
     results = _results(function, names)
     if is_grid and results:

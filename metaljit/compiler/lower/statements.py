@@ -360,13 +360,16 @@ def _augment(body: Body, node: tree.Augment, target: tree.Target, op: str, value
         case tree.Subscript():
             owner = expressions.lower(body, target.value)
             indices = [body.pinned(i, target.span) for i in expressions.spread(body, target.indices)]
-            by = expressions.lower(body, value)
-            if isinstance(owner, View):
-                before = arrays.read(body, owner, indices, target.span)
-            elif isinstance(owner, Private):
-                before = arrays.read_private(body, owner, indices, target.span)
-            else:
+            if not isinstance(owner, View | Private):
                 fault("not-an-array", f"{describe(owner)} has no elements to assign", target.span)
+            read = arrays.read if isinstance(owner, View) else arrays.read_private
+            before, by = body.in_order(
+                [
+                    lambda: read(body, owner, indices, target.span),  # type: ignore[arg-type]
+                    lambda: expressions.lower(body, value),
+                ],
+                [target.span, value.span],
+            )
             changed = binary(body, op, before, by, node.span)
             element = owner.element if isinstance(owner, View) else owner.local.type
             if isinstance(changed, Typed) and changed.type.scalar.kind == element.scalar.kind:
@@ -464,6 +467,9 @@ def _merge_value(
     if type is None:
         why = f"it is {describe(x)} on one path and {describe(y)} on the other"
         return Unset(why, span, "where the paths part", is_conflict=True)
+    carried = next((f.carried[name] for f in reversed(body.loops) if name in f.carried), None)
+    if carried is not None and carried.var.number in body.mutable and carried.var.type == type:
+        return Typed(ir.Read(carried.var))  # a loop's variable holds what was assigned last
     var = body.var(name, type)
     initial = None
     for value, block in ((x, a_block), (y, b_block)):
@@ -524,25 +530,22 @@ def join_returns(body: Body, function: tree.Function) -> ResultPlan:
     if not body.returns:
         return ResultPlan(Literal(None), False)
     value, span = body.returns[0]
-    alone = len(body.returns) == 1 and not any(
-        isinstance(s, ir.If | ir.For | ir.Loop | ir.Let) for s in body.block
-    )
-    pattern = (
-        value if alone and not any(isinstance(v, Typed) for v in leaves(value)) else _as_pattern(value, span)
-    )
+    # a single `return` is no join: its literals stay literals
+    pattern = _as_pattern(value, span, literals=len(body.returns) == 1)
     for other, place in body.returns[1:]:
         pattern = _join_pattern(pattern, other, function, place)
     has_numbers = any(isinstance(v, Typed) for v in leaves(pattern))
     return ResultPlan(pattern, has_numbers)
 
 
-def _as_pattern(value: Value, span: Span) -> Value:
+def _as_pattern(value: Value, span: Span, *, literals: bool) -> Value:
+    """What a returned value is made of; with `literals`, literals are part of it as they are."""
     match value:
         case Group(items, index):
-            return Group(tuple(_as_pattern(i, span) for i in items), index)
+            return Group(tuple(_as_pattern(i, span, literals=literals) for i in items), index)
         case Typed():
             return _pattern(value.type, value.poly)
-        case Literal(v) if isinstance(v, int | float):
+        case Literal(v) if isinstance(v, int | float) and not literals:
             return _pattern(typed(value, span).type)
         case _:
             return value

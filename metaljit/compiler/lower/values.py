@@ -45,9 +45,17 @@ def fault(
     raise Fault(Diagnostic(slug, message, span, label, second, help))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Literal:
+    """A number (or string) that has no type yet. Equal are equal texts: 2 is not 2.0, 1 not True, 0.0 not -0.0."""
+
     value: int | float | bool | str | None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash(repr(self.value))
 
 
 @dataclass(frozen=True)
