@@ -116,7 +116,7 @@ class Actions:
     def unary(self, parts: Parts) -> tree.Unary:
         op, operand = parts
         if isinstance(operand, tree.Unary) and op.text == operand.op in ("+", "-"):
-            if operand.span.start == op.span.end:
+            if operand.span.start == op.span.end and operand.span.text.startswith(op.text):
                 twice, inner = op.text * 2, operand.operand.span.text
                 instead = f"`{inner} {op.text}= 1` on a line of its own, or `{op.text}({op.text}{inner})`"
                 raise fault("c-operator", over([op, operand]), found=twice, instead=instead)
@@ -257,6 +257,13 @@ class Actions:
     def import_from(self, parts: Parts) -> tree.Import:
         start, (level, module), *rest = parts
         return tree.Import(module, None, nodes(rest), level, span=over([start, *rest]))
+
+    def no_import_star(self, parts: Parts) -> tree.Import:
+        """Only of metaljit, whose names are built in: a text may be valid in both worlds."""
+        start, (level, module), *_ = parts
+        if level or module.partition(".")[0] != "metaljit":
+            raise fault("no-import-star", over(parts))
+        return tree.Import(module, None, (), level, span=over(parts))
 
     # ---- functions ----
 

@@ -286,7 +286,7 @@ _REFUSED_EXPRESSIONS = (
     Mistake(
         "generator-not-alone",
         "a generator stands alone inside brackets of its own",
-        "write `sum(… for … in …)`, or put brackets around the generator",
+        "write `sum(… for … in …)`, and reduce before you go on: `max(max(… for … in …), 3)`",
         (
             "x = sum(a for a in b«,» 1)",
             "x = f(1, a «for» a in b)",

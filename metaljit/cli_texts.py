@@ -99,7 +99,7 @@ def check(kernel: Kernel, types: Mapping[str, TypeSpec], args: Mapping[str, str]
     others = report.passed > 0 or not all(ruled_out)
     lenient = report.passed > 0 and _has_tuple_constant(kernel)
     for (kind, diagnostics), by_itself in zip(failed, ruled_out, strict=True):
-        if by_itself and others:
+        if lenient or (by_itself and others):
             report.refused.setdefault(diagnostics[0].message, []).append(kind)
             continue
         for d in diagnostics:

@@ -148,7 +148,8 @@ class Launcher:
         geometry = self._geometries.get(extents) or self._measure(extents, arrays, numbers)
         if self._always:
             self._require(self._always, {**geometry.env, **self._named(numbers)})
-        inputs = arrays if as_they_are else list(map(_operand, arrays))
+        # Where there is nothing to compute, nothing is read: a view may be of much more than there is memory.
+        inputs = arrays if as_they_are or geometry.dispatch is None else list(map(_operand, arrays))
         if out is None:
             memories = self._outputs.fresh(geometry.shapes, arrays)
             self._run(geometry, inputs, memories, numbers)

@@ -38,6 +38,11 @@ from .spelling import Scope, identifier, literal, storage_name, type_name
 from .usage import Usage, usage
 
 RAN = "0x6d6a6974u"  # what the status word holds after a kernel ran
+# Whoever compiles may force fast math; compilers that know these pragmas take them back, others pass over them.
+SAFE = """\
+#pragma METAL fp math_mode(safe)
+#pragma METAL fp contract(off)
+"""
 PARAMETERS = ("p", "status", "gid", "inside", "out", "buffers", "params", "begin", "end", "block")
 
 
@@ -467,7 +472,7 @@ def emit(
     _entry(printer, entry, element, buffers, used)
     head = _head(printer, entry, uniforms, title)
     prelude = needed("\n".join(printer.out.lines))
-    text = f"#include <metal_stdlib>\n\n{prelude}{head}"
+    text = f"#include <metal_stdlib>\n{SAFE if math == 'precise' else ''}\n{prelude}{head}"
     shift = text.count("\n")
     lines = tuple((n + shift, span) for n, span in printer.out.spans)
     made = Text(

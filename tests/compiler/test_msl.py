@@ -135,3 +135,14 @@ def test_literals_are_exact() -> None:
     assert c.view(np.uint32)[0] == 1
     assert d.view(np.uint32)[0] == 0x80000000
     assert e[0] == np.float16(65504)
+
+
+def test_precise_texts_ask_for_safe_arithmetic() -> None:
+    """Contraction is governed by a pragma, not by compile options; `math="fast"` asks for neither."""
+    source = 'N = dims("N")\n@kernel{}\ndef f(a: f32[N], c: f32[N]) -> f32[N]:\n    i = position()\n    return a[i] * a[i] + c[i]\n'
+    precise, fast = mj.kernel_from_text(source.format("")), mj.kernel_from_text(source.format('(math="fast")'))
+    a, c = np.float32([1 + 2**-12]), np.float32([-(1 + 2**-11)])
+    assert "#pragma METAL fp contract(off)" in precise.msl(a, c)
+    assert "#pragma METAL fp math_mode(safe)" in precise.msl(a, c)
+    assert "#pragma" not in fast.msl(a, c)
+    assert precise(a, c)[0] == 0.0
