@@ -59,9 +59,9 @@ def numba_peer(x: NDArray[Any]) -> dict[str, Run]:
                 for dy in range(2):
                     for dx in range(2):
                         v = x[2 * y + dy, 2 * i + dx]
-                        if v > best or v != v:
-                            best = v
-                            at = np.int32(dy * x.shape[1] + dx)
+                        wins = (v > best) | (v != v)
+                        best = v if wins else best
+                        at = np.int32(dy * x.shape[1] + dx) if wins else at
                 values[y, i] = best
                 indices[y, i] = np.int32(2 * y * x.shape[1] + 2 * i) + at
         return values, indices

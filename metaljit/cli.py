@@ -201,7 +201,7 @@ def check(ctx: click.Context, targets: tuple[str, ...], ins: tuple[str, ...], ar
             for line in found.lines():
                 echo(line, err=False)
             wrong += bool(found.errors)
-    ctx.exit(0)
+    ctx.exit(FAULT if wrong else 0)
 
 
 def _relevant(

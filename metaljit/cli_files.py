@@ -46,7 +46,7 @@ def read_array(path: str, member: str, name: str) -> NDArray[Any]:
     """The array of a .npy file, or of a .npz file: `member`, else the one called `name`, else the only one."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # a header that NumPy doubts is refused
+            warnings.simplefilter("ignore")  # NumPy warns of files that Python 2 wrote, and reads them
             found = np.load(path, allow_pickle=False)
             if not isinstance(found, np.ndarray):
                 with found:
@@ -59,7 +59,7 @@ def read_array(path: str, member: str, name: str) -> NDArray[Any]:
         raise fault("unreadable-file", f"{path} holds no array")
     if found.dtype.isnative:
         return found
-    return found.astype(found.dtype.newbyteorder("="))
+    return found.astype(found.dtype.newbyteorder(">"))
 
 
 def _member(there: list[str], path: str, member: str, name: str) -> str:

@@ -99,7 +99,9 @@ class Interpreted(Kernel):
     def _launcher(self, key: Any, values: Sequence[Any]) -> Launcher:
         with self._lock:
             if key not in self._launchers:
-                arguments = {p.name: self._argument(p, v) for p, v in zip(self.parameters, values, strict=True)}
+                arguments = {
+                    p.name: self._argument(p, v) for p, v in zip(self.parameters, values, strict=True)
+                }
                 made = Interpretation(self.definition.tree, self.definition.text, arguments)
                 self._launchers[key] = Launcher(made, made.program)
             return self._launchers[key]  # type: ignore[no-any-return]
@@ -135,7 +137,9 @@ class Interpretation(Device, Pipeline):
     in_place = True
     real = False
 
-    def __init__(self, function: tree.Function, text: FunctionText, arguments: Mapping[str, Argument]) -> None:
+    def __init__(
+        self, function: tree.Function, text: FunctionText, arguments: Mapping[str, Argument]
+    ) -> None:
         check(function, text, arguments)
         names = Names(text.resolve)
         self.text = text
@@ -160,7 +164,9 @@ class Interpretation(Device, Pipeline):
         search.block(self.text.tree().body, Frame(self.scope(self.text), names, {}))
         for node in search.requires:
             condition, *rest = (a for a in node.args if not isinstance(a, tree.Star))
-            message = search.eval(rest[0], Frame(self.scope(self.text), names, {})) if rest else condition.span.text
+            message = (
+                search.eval(rest[0], Frame(self.scope(self.text), names, {})) if rest else condition.span.text
+            )
             yield Requirement(shapes.extent(condition), str(message), Place.of(node.span))
 
     def _parameter(self, p: Declared) -> Value:
@@ -199,7 +205,9 @@ class Interpretation(Device, Pipeline):
             params=tuple(params),
             results=results,
             buffers=tuple(p.name for p in (*params, *results) if isinstance(p, ArrayParam)),
-            uniforms=tuple(Uniform(f"{p.name}.{k}", p.dtype, None, p.name, k) for p in scalars for k in range(p.lanes)),
+            uniforms=tuple(
+                Uniform(f"{p.name}.{k}", p.dtype, None, p.name, k) for p in scalars for k in range(p.lanes)
+            ),
             launches=(Launch(self.name, product(self.domain)),),
             cpu=LoopNest("", "", Lit(0), Lit(0)),
             requirements=tuple(self._requirements(shapes)),
@@ -218,7 +226,9 @@ class Interpretation(Device, Pipeline):
 
     def bind(self, env: Mapping[str, Number]) -> Dispatch:
         def dispatch(operands: Sequence[Operand], params: bytes) -> Words:
-            Run(self, env, dict(zip(self.program.buffers, operands, strict=True)), self._scalars(params)).all()
+            Run(
+                self, env, dict(zip(self.program.buffers, operands, strict=True)), self._scalars(params)
+            ).all()
             return [RAN, 0, 0, 0]
 
         return dispatch
@@ -299,7 +309,9 @@ def check(function: tree.Function, text: FunctionText, arguments: Mapping[str, A
     try:
         lower_kernel(function, text.resolve, arguments)
     except TypeFault as e:
-        rest = [d for d in e.diagnostics if d.slug != "no-print" and not (d.span and d.span.text == "breakpoint")]
+        rest = [
+            d for d in e.diagnostics if d.slug != "no-print" and not (d.span and d.span.text == "breakpoint")
+        ]
         if rest:
             raise TypeFault(*rest) from None
 
@@ -339,11 +351,17 @@ class Run:
     real = True
 
     def __init__(
-        self, it: Interpretation, env: Mapping[str, Number], operands: Mapping[str, Any], scalars: dict[str, Value]
+        self,
+        it: Interpretation,
+        env: Mapping[str, Number],
+        operands: Mapping[str, Any],
+        scalars: dict[str, Value],
     ) -> None:
         self.it = it
         self.env = env
-        self.extents: dict[str, Value] = {n: np.int32(v) for n, v in env.items() if n not in scalars and _is_i32(v)}
+        self.extents: dict[str, Value] = {
+            n: np.int32(v) for n, v in env.items() if n not in scalars and _is_i32(v)
+        }
         self.operands = operands
         self.scalars = scalars
         self.at: tuple[int, ...] = ()
@@ -372,7 +390,9 @@ class Run:
                 shape = tuple(self._extent(e) for e in type.shape)
                 modes = (None,) * len(shape)
                 found.append(
-                    View(p.name, type.element, self.operands[p.name], shape, modes, writable=p.kind != "array")
+                    View(
+                        p.name, type.element, self.operands[p.name], shape, modes, writable=p.kind != "array"
+                    )
                 )
         return found
 
@@ -394,7 +414,9 @@ class Run:
             case "thread_index":
                 items = tuple(map(np.int32, thread))
             case "global_index":
-                items = tuple(np.int32(g * n + t) for g, t, n in zip(group, thread, self.it.threads, strict=True))
+                items = tuple(
+                    np.int32(g * n + t) for g, t, n in zip(group, thread, self.it.threads, strict=True)
+                )
             case "group_size":
                 items = self.it.threads
             case "grid_size":
@@ -413,7 +435,11 @@ class Run:
         if text.key not in self._functions:
             written = self.it.written(text)
             free = {n: self._filled(v) for n, v in written.free.items()}
-            names = {"__builtins__": {}, "__name__": "metaljit.interpreted"} | free | Helpers(self, text, written).table()
+            names = (
+                {"__builtins__": {}, "__name__": "metaljit.interpreted"}
+                | free
+                | Helpers(self, text, written).table()
+            )
             self._functions[text.key] = types.FunctionType(written.code, names, written.name)
         return self._functions[text.key]
 
@@ -479,10 +505,16 @@ class Helpers:
     def carried(self, *where: Any) -> Any:
         return self.ask("carried", *where)
 
-    def choose(self, condition: Value, site: int, known: Any, loops: Any, *sides: Callable[[], Value]) -> Value:
+    def choose(
+        self, condition: Value, site: int, known: Any, loops: Any, *sides: Callable[[], Value]
+    ) -> Value:
         found = operators.truth(condition)
         value = sides[0 if found else 1]()
-        return value if isinstance(found, bool) else conform(value, shape_of(self.ask("eval", site, known, loops)))
+        return (
+            value
+            if isinstance(found, bool)
+            else conform(value, shape_of(self.ask("eval", site, known, loops)))
+        )
 
     def logical(self, word: str, site: int, known: Any, loops: Any, *sides: Callable[[], Value]) -> Value:
         decisive = word == "or"

@@ -211,7 +211,9 @@ _ATOMIC = {
 # ---- local arrays ----
 
 
-def local_array(element: Type, extents: Sequence[int], values: Sequence[Value] | None, *, real: bool) -> Local:
+def local_array(
+    element: Type, extents: Sequence[int], values: Sequence[Value] | None, *, real: bool
+) -> Local:
     """Zeros, or the values given; without data where types are found."""
     size = int(np.prod(extents, dtype=object)) if extents else 1
     if not real:

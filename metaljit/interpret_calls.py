@@ -86,11 +86,11 @@ def _vector(args: Sequence[Value], target: Vec) -> Value:
 def attribute(value: Value, name: str) -> Value:
     """`value.name` of an array or a vector."""
     match value, name:
-        case (View() | Local()), "shape":
+        case ((View() | Local()), "shape"):
             return tuple(value.shape)
-        case (View() | Local()), "ndim":
+        case ((View() | Local()), "ndim"):
             return len(value.shape)
-        case (View() | Local()), "dtype":
+        case ((View() | Local()), "dtype"):
             return value.element.scalar
         case _, "dtype" if type_of(value) is not None:
             return type_of(value).scalar  # type: ignore[union-attr]
@@ -443,7 +443,15 @@ TABLE: dict[str, Callable[..., Value]] = {
     "position": lambda place: place.position(),
     **{
         n: (lambda place, n=n: place.thread(n))
-        for n in ("thread_index", "group_index", "global_index", "group_size", "grid_size", "lane", "simd_index")
+        for n in (
+            "thread_index",
+            "group_index",
+            "global_index",
+            "group_size",
+            "grid_size",
+            "lane",
+            "simd_index",
+        )
     },
     "index": _index,
     "put": _put,
@@ -476,5 +484,3 @@ TABLE: dict[str, Callable[..., Value]] = {
     "require": _nothing,
     "static_assert": _static_assert,
 }
-
-

@@ -304,7 +304,8 @@ class Writer:
 
     def items(self, nodes: Sequence[tree.Expr | tree.Star]) -> list[ast.expr]:
         return [
-            ast.Starred(self.expr(n.value), ast.Load()) if isinstance(n, tree.Star) else self.expr(n) for n in nodes
+            ast.Starred(self.expr(n.value), ast.Load()) if isinstance(n, tree.Star) else self.expr(n)
+            for n in nodes
         ]
 
     def tuple(self, nodes: Sequence[tree.Expr | tree.Star]) -> ast.expr:

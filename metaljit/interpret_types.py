@@ -114,7 +114,9 @@ class Search:
         if then.done or other.done:
             return {}
         names = assigned([node])
-        both = {n: join_patterns((then.env[n], other.env[n])) for n in names if n in then.env and n in other.env}
+        both = {
+            n: join_patterns((then.env[n], other.env[n])) for n in names if n in then.env and n in other.env
+        }
         return {n: p for n, p in both.items() if p is not None}
 
     def carried(self, node: tree.For | tree.While, frame: Frame) -> Types:
@@ -236,7 +238,11 @@ class Search:
                 frame.env[name] = last.env.get(name, NO_VALUE)
             else:
                 frame.env[name] = NO_VALUE
-        if isinstance(node, tree.While) and isinstance(self.eval(node.condition, frame), bool) and not _leaves(node.body):
+        if (
+            isinstance(node, tree.While)
+            and isinstance(self.eval(node.condition, frame), bool)
+            and not _leaves(node.body)
+        ):
             frame.done = "return"  # `while True` without a `break`
 
     def _iterable(self, node: tree.For | tree.While, frame: Frame) -> Value:
@@ -443,7 +449,9 @@ def unpack(value: Value, items: Sequence[Any]) -> list[Value]:
     """One value for each target; a starred one gets the tuple of what is left."""
     parts = value.lanes if isinstance(value, Vector) else value
     stars = [k for k, i in enumerate(items) if isinstance(i, tree.Star)]
-    if not isinstance(parts, tuple) or (len(parts) != len(items) if not stars else len(parts) < len(items) - 1):
+    if not isinstance(parts, tuple) or (
+        len(parts) != len(items) if not stars else len(parts) < len(items) - 1
+    ):
         refuse(f"{value!r} cannot be unpacked into {len(items)} names")
     if not stars:
         return list(parts)

@@ -68,7 +68,12 @@ def identity() -> str:
 
     home = Path(__file__).parent
     found = [VERSION]
-    for folder in (home, home / "compiler", home / "compiler" / "lower", Path(metaljit.grammar.__file__).parent):
+    for folder in (
+        home,
+        home / "compiler",
+        home / "compiler" / "lower",
+        Path(metaljit.grammar.__file__).parent,
+    ):
         with os.scandir(folder) as entries:
             for e in sorted(entries, key=lambda e: e.name):
                 if e.is_file():
@@ -423,10 +428,12 @@ def _read_parameters(definition: Definition) -> tuple[Parameter, ...]:
     except Fault as e:
         raise TypeFault(e.diagnostic) from None
     made = tuple(
-        Parameter(p.name, p.kind, p.has_default, p.default) for p in signature.params if p.kind != "out"
+        Parameter(p.name, p.kind, p.has_default, p.default, p.keyword_only)
+        for p in signature.params
+        if p.kind != "out"
     )
     try:
-        data = json.dumps([[p.name, p.kind, p.has_default, p.default] for p in made])
+        data = json.dumps([[p.name, p.kind, p.has_default, p.default, p.keyword_only] for p in made])
     except TypeError:
         return made  # a default that JSON has not, such as a NumPy scalar
     disk().put(name, data.encode())

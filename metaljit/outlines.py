@@ -120,7 +120,9 @@ def _outline(source: Source) -> Outline:
             case tree.Import():
                 step = _import_step(node)
                 steps.append(step)
-                imported |= {n.alias or n.name for n in step.names} or {step.alias or step.module.split(".")[0]}
+                imported |= {n.alias or n.name for n in step.names} or {
+                    step.alias or step.module.split(".")[0]
+                }
             case tree.Function():
                 heads = [d.func if isinstance(d, tree.Call) else d for d in node.decorators]
                 steps.append(FunctionStep(node.name, tuple((h.span.start, h.span.end) for h in heads)))
@@ -198,7 +200,9 @@ def _bindings(target: Any, content: Any) -> Iterator[tuple[str, Any]]:
             for item, part in zip(items, content, strict=True):
                 yield from _bindings(item, part)
         case _:
-            fault("bad-target", f"{target.span.text!r} cannot be given this value at the top level", target.span)
+            fault(
+                "bad-target", f"{target.span.text!r} cannot be given this value at the top level", target.span
+            )
 
 
 # ---- on disk ----
@@ -209,7 +213,9 @@ def _encode(outline: Outline) -> list[Any]:
     for s in outline.steps:
         match s:
             case ImportStep(name, alias, names, level, place):
-                steps.append(["import", name, alias, [[n.name, n.alias, n.place] for n in names], level, place])
+                steps.append(
+                    ["import", name, alias, [[n.name, n.alias, n.place] for n in names], level, place]
+                )
             case ConstantStep(name, value):
                 steps.append(["constant", name, _encode_value(value)])
             case PendingStep(index):

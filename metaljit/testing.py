@@ -94,9 +94,7 @@ def check_against(
     settings(hypothesis.given(calls(kernel, wanted))(compare))()
 
 
-def _runners(
-    kernel: Kernel, devices: Sequence[str] | None, interpret: bool
-) -> dict[str, Callable[..., Any]]:
+def _runners(kernel: Kernel, devices: Sequence[str] | None, interpret: bool) -> dict[str, Callable[..., Any]]:
     names = metaljit.available_devices() if devices is None else devices
     found: dict[str, Callable[..., Any]] = {INTERPRET: kernel.interpret} if interpret else {}
     found |= {name: kernel.on(name) for name in names}
@@ -135,6 +133,6 @@ def _check_refusals(kernel: Kernel, outcomes: Mapping[str, Any], call: Call) -> 
         hypothesis.reject()
     if refused:
         shown = "; ".join(f"{n}: {o.slug if n in refused else 'runs'}" for n, o in outcomes.items())
-        raise Mismatch(f"kernel {kernel.__name__!r} is refused by some only: {shown}; called with{call}") from next(
-            iter(refused.values())
-        )
+        raise Mismatch(
+            f"kernel {kernel.__name__!r} is refused by some only: {shown}; called with{call}"
+        ) from next(iter(refused.values()))

@@ -166,7 +166,11 @@ def _shape(axes: tuple[Extent, ...], env: Mapping[str, Number]) -> tuple[int, ..
 
 
 def _array(
-    draw: st.DrawFn, p: Declared, elements: Mapping[DTypeVariable, DType], shape: tuple[int, ...], wanted: Wanted
+    draw: st.DrawFn,
+    p: Declared,
+    elements: Mapping[DTypeVariable, DType],
+    shape: tuple[int, ...],
+    wanted: Wanted,
 ) -> Any:
     if p.name in wanted.arguments:
         return _given(draw, wanted.arguments[p.name])

@@ -22,7 +22,9 @@ Number: TypeAlias = bool | int | float
 Shape: TypeAlias = tuple[int, ...]
 
 
-def shapes(min_dims: int = 0, max_dims: int = 3, min_side: int = 0, max_side: int = 6) -> st.SearchStrategy[Shape]:
+def shapes(
+    min_dims: int = 0, max_dims: int = 3, min_side: int = 0, max_side: int = 6
+) -> st.SearchStrategy[Shape]:
     """Shapes of `min_dims` to `max_dims` axes; an empty axis and a lone element are among them."""
     return st.lists(st.integers(min_side, max_side), min_size=min_dims, max_size=max_dims).map(tuple)
 
@@ -36,7 +38,9 @@ def dtypes(*names: str) -> st.SearchStrategy[DType]:
 # ---- values ----
 
 
-def values(dtype: DType, *, finite: bool = False, low: Number | None = None, high: Number | None = None) -> Any:
+def values(
+    dtype: DType, *, finite: bool = False, low: Number | None = None, high: Number | None = None
+) -> Any:
     """Numbers that the type holds exactly, nasty ones often.
 
     `finite` leaves NaN and the infinities out, `low` and `high` bound the values (and do the same).
@@ -73,7 +77,8 @@ def _within(dtype: DType, low: Number | None, high: Number | None) -> st.SearchS
     drawn = (
         st.integers(int(np.ceil(least)), int(np.floor(greatest)))
         if dtype.is_integer
-        else _floats(dtype).filter(lambda v: least <= v <= greatest) | st.floats(least, greatest).map(_rounded(dtype))
+        else _floats(dtype).filter(lambda v: least <= v <= greatest)
+        | st.floats(least, greatest).map(_rounded(dtype))
     )
     return st.sampled_from(fitting) | drawn if fitting else drawn
 
@@ -96,7 +101,9 @@ def nasty(dtype: DType) -> tuple[Any, ...]:
         return (False, True)
     if dtype.is_integer:
         around = [s * 2**k + d for k in range(dtype.bits) for s in (1, -1) for d in (-1, 0, 1)]
-        inside = {v for v in (0, *around, dtype.smallest, dtype.largest) if dtype.smallest <= v <= dtype.largest}
+        inside = {
+            v for v in (0, *around, dtype.smallest, dtype.largest) if dtype.smallest <= v <= dtype.largest
+        }
         return tuple(sorted(inside, key=lambda v: (abs(v), v < 0)))
     # sign, exponent and mantissa of the 16- or 32-bit pattern: every power of two with its neighbours
     mantissa = {"f32": 23, "f16": 10, "bf16": 7}[dtype.name]

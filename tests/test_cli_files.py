@@ -233,6 +233,14 @@ def test_damaged_files(tmp_path: Path, name: str) -> None:
     assert len(str(found.value).splitlines()) == 1
 
 
+def test_an_array_that_python_2_wrote(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", RGB)
+    text = (tmp_path / "a.npy").read_bytes()
+    assert text.count(b"(4, 5, 3), }   ") == 1
+    (tmp_path / "a.npy").write_bytes(text.replace(b"(4, 5, 3), }   ", b"(4L, 5L, 3L), }"))
+    np.testing.assert_array_equal(files.read_array(str(tmp_path / "a.npy"), "", "u"), RGB)
+
+
 def test_npz_members(tmp_path: Path) -> None:
     path = str(tmp_path / "two.npz")
     files.write_arrays(path, {"a": GREY, "file": RGB})

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from ..conversions import spell_bitcast, spell_cast, spell_saturate
-from ..dtypes import BF16, BOOL, F32, I32, U32, DType, Type, Vec
+from ..dtypes import BF16, BOOL, F32, I32, I64, U32, DType, Type, Vec
 from ..operation_rules import (
     ADD,
+    BIT_AND,
+    BIT_OR,
     COMMA,
     CONDITION,
     EQUALITY,
@@ -58,6 +60,27 @@ class Text:
     usage: Usage
     result: str
     lines: tuple[tuple[int, Span], ...]
+
+
+# Operations that cost no more than a branch, and have no effect and no fault where they need not be evaluated.
+PLAIN = frozenset(
+    "less less_equal greater greater_equal equal not_equal isnan isinf isfinite signbit logical_and logical_or "
+    "logical_not bitwise_and bitwise_or bitwise_xor".split()
+)
+
+
+def is_plain(e: ir.Expr) -> bool:
+    match e:
+        case ir.Const() | ir.Read() | ir.Uniform():
+            return True
+        case ir.Apply(op, args, _, exact):
+            return (op in PLAIN or exact) and all(is_plain(a) for a in args)
+        case ir.Lane(value, lane, _):
+            return isinstance(lane, int) and is_plain(value)
+        case ir.InRange(index, extent, _, _):
+            return is_plain(index) and is_plain(extent)
+        case _:
+            return False
 
 
 @dataclass
@@ -183,6 +206,10 @@ class Printer:
 
     def _apply(self, e: ir.Apply) -> tuple[str, int]:
         op = OPERATIONS[e.op]
+        if e.op in ("logical_and", "logical_or") and e.type == BOOL and all(is_plain(a) for a in e.args):
+            # no branch where none is needed: clang can then turn what depends on it into a choice
+            sign = "&" if e.op == "logical_and" else "|"
+            return f" {sign} ".join(self.expr(a, UNARY) for a in e.args), BIT_OR if sign == "|" else BIT_AND
         if e.exact and e.type == I32 and op.name in ("add", "subtract", "multiply", "negative"):
             spelling = spell(op, check(op, [U32] * len(e.args)), "precise")
         else:
@@ -213,10 +240,11 @@ class Printer:
 
     def _fold(self, mode: str, index: ir.Expr, extent: ir.Expr, always: bool) -> tuple[str, int]:
         i, n = self.expr(index), self.expr(extent)
+        wide = "64" if index.type == I64 else ""
         if mode == "sign":
-            text = f"mj_antiperiodic({i}, {n}) ? -1 : 1"
+            text = f"mj_antiperiodic{wide}({i}, {n}) ? -1 : 1"
             return (text if always else f"!inside && {text}"), CONDITION
-        text = f"mj_{mode}({i}, {n})"
+        text = f"mj_{mode}{wide}({i}, {n})"
         if always:
             return text, PRIMARY
         return f"inside ? {self.expr(index, CONDITION + 1)} : {text}", CONDITION

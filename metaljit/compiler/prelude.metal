@@ -658,6 +658,34 @@ inline bool mj_antiperiodic(int i, int n) {
     return ((periods & 1u) != 0u) != (i < 0);
 }
 
+// The same for indices beyond int.
+inline ulong mj_cycle64(ulong i, ulong n) {
+    ulong divisor = metal::max(n, 1ul);
+    return i - (i / divisor) * divisor;
+}
+
+inline int mj_reflect64(long i, int n) {
+    ulong period = 2ul * ulong(metal::max(n, 1)) - 2ul;
+    ulong k = mj_cycle64(i < 0l ? 0ul - ulong(i) : ulong(i), period);
+    return int(metal::min(k, period - k));
+}
+
+inline int mj_symmetric64(long i, int n) {
+    ulong period = 2ul * ulong(n);
+    ulong k = mj_cycle64(i < 0l ? ~ulong(i) : ulong(i), period);
+    return n == 0 ? 0 : int(metal::min(k, period - 1ul - k));
+}
+
+inline int mj_wrap64(long i, int n) {
+    ulong k = mj_cycle64(i < 0l ? ~ulong(i) : ulong(i), ulong(n));
+    return i < 0l ? metal::max(n, 1) - 1 - int(k) : int(k);
+}
+
+inline bool mj_antiperiodic64(long i, int n) {
+    ulong periods = (i < 0l ? ~ulong(i) : ulong(i)) / metal::max(ulong(n), 1ul);
+    return ((periods & 1ul) != 0ul) != (i < 0l);
+}
+
 // ---- atomics on words; P is a pointer to an atomic in device or threadgroup memory ----
 
 template <typename P> inline float mj_atomic_add_float(P p, float value) {

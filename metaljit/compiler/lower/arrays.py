@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...dtypes import BOOL, I32, DType
+from ...dtypes import BOOL, I32, I64, U32, U64, DType
 from ...operations import OPERATIONS
 from ...source import Diagnostic, Span
 from ...symbols import BORDER_MODES
@@ -20,6 +20,7 @@ from .body import Body, Unit
 from .values import Group, Literal, Private, Typed, Value, View, fault
 
 ZERO = ir.Const(0, I32)
+PERIODIC = ("reflect", "symmetric", "wrap", "antiperiodic")
 
 
 def flat_indices(values: Sequence[Value]) -> list[Value]:
@@ -78,6 +79,13 @@ def read(body: Body, view: View, indices: Sequence[Value], span: Span) -> Value:
             _refuse_negative(value, view.shape[k], view.buffer.name, span)
         index = typed(index_type(body, value, span, "an index"), span, I32)
         extent = typed(view.shape[k], span, I32)
+        if (
+            mode in PERIODIC
+            and isinstance(value, Typed)
+            and index.poly is None
+            and value.type.scalar in (U32, I64, U64)
+        ):
+            index = Typed(ir.Convert(value.expr, I64, saturating=True))  # folded before it is narrowed
         if _proved(body, index, extent) or view.unchecked:
             axes.append(index)
         elif mode is None or mode == "constant":
