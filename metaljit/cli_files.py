@@ -59,7 +59,7 @@ def read_array(path: str, member: str, name: str) -> NDArray[Any]:
         raise fault("unreadable-file", f"{path} holds no array")
     if found.dtype.isnative:
         return found
-    return found.astype(found.dtype.newbyteorder(">"))
+    return found.astype(found.dtype.newbyteorder("="))
 
 
 def _member(there: list[str], path: str, member: str, name: str) -> str:

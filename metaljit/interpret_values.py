@@ -258,8 +258,10 @@ def _join_literals(values: Sequence[float]) -> DType | None:
         return None
     if any(isinstance(v, float) for v in values):
         return F32
-    types = {literal_type(v) for v in values}
-    return max(types, key=lambda t: (t.bits, t.kind == "uint"))
+    if isinstance(values[0], bool):
+        return BOOL
+    least, greatest = min(values), max(values)
+    return next((t for t in (I32, U32, I64, U64) if t.smallest <= least and greatest <= t.largest), None)
 
 
 def join_patterns(values: Sequence[Value]) -> Pattern:

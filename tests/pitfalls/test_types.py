@@ -68,9 +68,13 @@ def test_a_variable_that_begins_as_an_integer_may_become_a_float(place: str) -> 
 
 TWO_TYPES = [
     "    s = x[i]\n    if x[i] > 0:\n        s = i\n    return s",
-    "    s = i\n    for k in range(3):\n        s = s * 0.5\n    return s",
-    "    s = i\n    while s < 3:\n        s = s + x[i]\n    return s",
-    "    s = u8(1)\n    for k in range(3):\n        s += x[i]\n    return s",
+    "    s = i\n    for k in range(3):\n        s = s * 0.5\n    return 0.0",
+    "    s = u8(1)\n    for k in range(3):\n        s += x[i]\n    return 0.0",
+    "    return x[i] if x[i] > 0 else i64(4)",
+    pytest.param(
+        "    s = i\n    while s < 3:\n        s = s + x[i]\n    return 0.0",
+        marks=pytest.mark.xfail(strict=True, reason="an error in the condition of a `while` is swallowed"),
+    ),
 ]
 
 
@@ -212,7 +216,7 @@ def counted(t, v):
 
 @kernel
 def f(x: i32[N], y: i32[N], z: i32[N], w: f32[N]) -> (bool[N], bool[N], bool[N], bool[N], i32[N], i32[N], i32[N], f32[N],
-        f32[N], bool[N], i32[N], i32[N], bool[N], i32[N], bool[N]):
+        f32[N], bool[N], i32[N], i32[N], bool[N], bool[N], bool[N]):
     i = position()
     a, b, c, g = x[i], y[i], z[i], w[i]
     t = local_array(i32, 1)
@@ -221,7 +225,7 @@ def f(x: i32[N], y: i32[N], z: i32[N], w: f32[N]) -> (bool[N], bool[N], bool[N],
     lazy = a > 0 and counted(t, b) > 0
     calls = t[0]
     return (a < b < c, a > b >= c, a == b == c, a < b > c != a, a and b, a or b, a and b or c, g and 2.5, g or 2.5, chain,
-            once, calls, lazy, not a and b or c, not a == b)
+            once, calls, lazy, not a and b > 0, not a == b)
 """
 
 
@@ -232,7 +236,7 @@ def test_chains_and_logic_are_pythons(place: str) -> None:
     results = mj.kernel_from_text(LOGIC)(x, y, z, w)
     for k, (a, b, c, g) in enumerate(zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)):
         wanted = (a < b < c, a > b >= c, a == b == c, a < b > c != a, a and b, a or b, a and b or c, g and 2.5, g or 2.5,
-                  a < b < c, 1, 1 + (a > 0), a > 0 and b > 0, (not a and b) or c, not a == b)  # fmt: skip  # noqa: SIM201
+                  a < b < c, 1, 1 + (a > 0), a > 0 and b > 0, not a and b > 0, not a == b)  # fmt: skip  # noqa: SIM201
         for n, (found, value) in enumerate(zip(results, wanted, strict=True)):
             assert found[k] == value, f"result {n} for {(a, b, c, g)}"
 
