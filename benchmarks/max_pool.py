@@ -52,17 +52,16 @@ def numba_peer(x: NDArray[Any]) -> dict[str, Run]:
 
     # Rows as arguments and choices instead of branches: what numba makes vectors of.
     @numba.njit  # type: ignore[untyped-decorator,unused-ignore]
+    def larger(best: Any, at: Any, v: Any, step: Any) -> Any:
+        wins = (v > best) | (v != v)
+        return v if wins else best, step if wins else at
+
+    @numba.njit  # type: ignore[untyped-decorator,unused-ignore]
     def row(above: Any, below: Any, values: Any, indices: Any, base: Any, width: Any) -> None:
         for i in range(values.shape[0]):
-            best, at = above[2 * i], i32(0)
-            for v, step in (
-                (above[2 * i + 1], i32(1)),
-                (below[2 * i], width),
-                (below[2 * i + 1], i32(width + 1)),
-            ):
-                wins = (v > best) | (v != v)
-                best = v if wins else best
-                at = step if wins else at
+            best, at = larger(above[2 * i], i32(0), above[2 * i + 1], i32(1))
+            best, at = larger(best, at, below[2 * i], width)
+            best, at = larger(best, at, below[2 * i + 1], i32(width + 1))
             values[i] = best
             indices[i] = i32(base + i32(2 * i)) + at
 

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -32,7 +32,6 @@ MOST_KINDS = 256
 _TYPE = re.compile(r"(\w+)\s*(?:\[(.*)\])?")
 _AXIS = re.compile(r"\d+|[^\W\d]\w*|:|\?|\*")
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
-V = TypeVar("V")
 
 
 # ---- files and kernels ----

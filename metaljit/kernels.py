@@ -26,7 +26,7 @@ from .program import Program
 from .source import Diagnostic, LaunchFault, Span, SyntaxFault, TypeFault
 
 if TYPE_CHECKING:
-    from .compiler.lower.signature import Argument
+    from .compiler.lower.specialise import (Argument)
     from .runtime.device import Device
     from .runtime.launch import Launcher
 
@@ -304,7 +304,7 @@ class Kernel:
 
     def _argument(self, p: Parameter, value: Any) -> Argument:
         """What the compiler needs to know of an argument."""
-        from .compiler.lower.signature import ArrayArgument, ConstArgument, ScalarArgument
+        from .compiler.lower.specialise import (ArrayArgument, ConstArgument, ScalarArgument)
         from .dtypes import from_numpy
 
         if p.kind == "const":

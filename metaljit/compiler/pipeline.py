@@ -26,7 +26,8 @@ from ..program import (
 from ..source import Diagnostic, TypeFault
 from . import ir, loopnest, msl, simplify
 from .lower.kernel import Lowered, lower_kernel, result_names
-from .lower.signature import Argument, ArrayType, Resolve
+from .lower.signature import Resolve
+from .lower.specialise import Argument, ArrayType
 from .usage import cost
 from .verify import verify
 

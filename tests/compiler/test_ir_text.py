@@ -9,7 +9,7 @@ import pytest
 from metaljit.compiler import ir
 from metaljit.compiler.ir_text import show
 from metaljit.compiler.lower.kernel import lower_kernel
-from metaljit.compiler.lower.signature import Argument, ArrayArgument, ConstArgument, ScalarArgument
+from metaljit.compiler.lower.specialise import Argument, ArrayArgument, ConstArgument, ScalarArgument
 from metaljit.dtypes import BOOL, F32, I8, I32, I64, U8, U32, VECTORS
 from metaljit.kernels import Kernel
 from metaljit.modules import kernel_from_text
@@ -58,7 +58,11 @@ def lowered(kernel: Kernel, **arguments: Argument) -> ir.Kernel:
 
 def test_a_kernel_as_the_user_wrote_it() -> None:
     kernel = kernel_from_text(EDGES)
-    arguments = {"u": ArrayArgument(F32, 2), "ink": ScalarArgument(), "reach": ConstArgument(1)}
+    arguments: dict[str, Argument] = {
+        "u": ArrayArgument(F32, 2),
+        "ink": ScalarArgument(),
+        "reach": ConstArgument(1),
+    }
     first = show(lowered(kernel, **arguments))
     assert first == EDGES_TEXT
     assert show(lowered(kernel_from_text(EDGES), **arguments)) == first

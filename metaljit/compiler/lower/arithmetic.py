@@ -9,27 +9,23 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtypes import BF16, BOOL, F16, F32, I32, DType, Type, Vec, with_lanes
+from ...dtypes import BF16, BOOL, F16, DType, Vec, with_lanes
 from ...operation_rules import Operation, Refusal, Typing, check
 from ...operations import OPERATIONS
-from ...program import INDEX_MAX
-from ...source import Diagnostic, Span
+from ...source import Span
 from .. import ir
-from ..bounds import Bound, Poly
 from .body import Body
+from .convert import convert
+from .literals import describe, literal_beside, typed
+from .ranges import facts_of, polynomial
 from .values import (
     Group,
     Literal,
-    Meta,
-    NeedsConstant,
     Poison,
     Poisoned,
-    Private,
     Typed,
     Value,
-    View,
     fault,
-    literal_type,
 )
 
 # Python's operator → the operation table's row.
@@ -40,109 +36,6 @@ BINARY = {
     "==": "equal", "!=": "not_equal",
 }  # fmt: skip
 UNARY = {"-": "negative", "+": "positive", "~": "invert", "not": "logical_not"}
-
-
-def describe(value: Value) -> str:
-    """A value's kind in the words of the language."""
-    match value:
-        case Literal(v):
-            return f"the literal {v!r}"
-        case Typed():
-            return str(value.type)
-        case Group(items, index):
-            return f"an index of {len(items)}" if index else f"a tuple of {len(items)}"
-        case View(buffer, _, shape):
-            return f"the array {buffer.name!r} of rank {len(shape)}"
-        case Private(local, shape):
-            return f"the local array {local.name!r} of rank {len(shape)}"
-        case Meta(of):
-            name = getattr(of, "name", type(of).__name__)
-            return f"the type {name}" if isinstance(of, DType | Vec) else f"{name!r}, which is no value"
-        case _:
-            return "nothing"
-
-
-def typed(value: Value, span: Span, type: DType | None = None) -> Typed:
-    """A literal with its type (its own, or `type` where it fits), a typed value as it is; a fault for anything else."""
-    match value:
-        case Typed():
-            return value
-        case Literal(v) if isinstance(v, bool | int | float):
-            if type is None:
-                try:
-                    type = literal_type(v)
-                except OverflowError:
-                    fault("literal-range", f"the literal {v} fits no integer type", span)
-            return Typed(constant(v, type, span), Poly.of(int(v)) if type.is_integer else None)
-        case Literal(v):
-            what = "None" if v is None else f"the string {v!r}"
-            fault("not-a-number", f"a number was expected and {what} found", span)
-        case Poison():
-            raise Poisoned
-        case _:
-            fault("not-a-number", f"a number was expected and {describe(value)} found", span)
-
-
-def constant(value: int | float | bool, type: DType, span: Span) -> ir.Const:
-    """A literal as a constant of a type; a fault where it does not fit."""
-    if type.kind == "bool":
-        return ir.Const(bool(value), type)
-    if type.is_integer:
-        if isinstance(value, float):
-            fault(
-                "literal-range",
-                f"the literal {value!r} is no {type}",
-                span,
-                help=f"write `{type}({value!r})` to truncate it",
-            )
-        if not type.smallest <= value <= type.largest:
-            fault(
-                "literal-range",
-                f"the literal {int(value)} does not fit {type} ({type.smallest} … {type.largest})",
-                span,
-                help=f"convert the other side to a wider type, or write `{type}({int(value)})` to wrap",
-            )
-        return ir.Const(int(value), type)
-    return ir.Const(float(value), type)
-
-
-def literal_beside(value: Any, other: DType, span: Span) -> Typed:
-    """A literal takes the type of the value it stands beside."""
-    match value:
-        case bool():
-            return typed(Literal(value), span, BOOL)
-        case int():
-            if other == BOOL:
-                return typed(Literal(value), span)
-            return typed(Literal(value), span, other)
-        case float():
-            return typed(Literal(value), span, other if other.is_float else F32)
-        case _:
-            return typed(Literal(value), span)
-
-
-def known(value: Value, span: Span, what: str) -> Any:
-    """The value of a literal (or tuple of them); an enclosing loop is unrolled where it is not known."""
-    match value:
-        case Literal(v):
-            return v
-        case Group(items):
-            return tuple(known(i, span, what) for i in items)
-        case Typed(ir.Const(v, _)):
-            return v
-        case Poison():
-            raise Poisoned
-        case Typed():
-            raise NeedsConstant(
-                Diagnostic(
-                    "not-constant",
-                    f"{what} must be known at compile time, and {span.text!r} is computed at run time",
-                    span,
-                    help="use a number, a const[…] parameter, or a loop over a constant range",
-                )
-            )
-        case _:
-            fault("not-constant", f"{what} must be a constant, not {describe(value)}", span)
 
 
 # ---- operators ----
@@ -265,8 +158,8 @@ def apply(body: Body, op: Operation, args: Sequence[Value], span: Span, spans: S
     result = with_lanes(typing.result, n)
     if n > 1:
         return _on_lanes(body, op, operands, typing, n, span)
-    poly, exact = _poly(body, op.name, operands, typing.result)
-    holds, fails = _condition(op.name, operands)
+    poly, exact = polynomial(body, op.name, operands, typing.result)
+    holds, fails = facts_of(op.name, operands)
     return Typed(ir.Apply(op.name, tuple(o.expr for o in operands), result, exact), poly, holds, fails)
 
 
@@ -314,112 +207,6 @@ def _fold_operation(op: Operation, args: Sequence[Value], span: Span) -> Value |
         result = op.meaning(*operands)
     item = np.asarray(result).astype(typing.result.numpy)
     return Typed(ir.Const(item.item(), typing.result), None) if typing.result != BOOL else Literal(bool(item))
-
-
-def _poly(body: Body, name: str, operands: Sequence[Typed], result: DType) -> tuple[Poly | None, bool]:
-    """The result as a polynomial where it cannot wrap, and whether the operation is exact."""
-    if not result.is_integer or any(o.poly is None for o in operands):
-        return _poly_of_bits(body, name, operands, result), False
-    facts = body.unit.facts
-    p = [o.poly for o in operands if o.poly is not None]
-    match name:
-        case "add" | "subtract" | "multiply" | "negative":
-            made = {"add": lambda: p[0] + p[1], "subtract": lambda: p[0] - p[1], "multiply": lambda: p[0] * p[1],
-                    "negative": lambda: -p[0]}[name]()  # fmt: skip
-            return (made, True) if fits(body, made, result) else (None, False)
-        case "positive":
-            return p[0], True
-        case "floor_divide" | "remainder":
-            return _division(body, name, p[0], p[1]), False
-        case "right_shift" if (k := p[1].constant) is not None and 0 <= k < result.bits:
-            return body.unit.quotient("shifted", p[0], 1 << k), False
-        case "left_shift" if (k := p[1].constant) is not None and 0 <= k < result.bits:
-            made = p[0] * (1 << k)
-            return (made if facts.fits(made, result) else None), False
-        case "minimum":
-            low = [0] if all(facts.proves(q) for q in p) else []
-            return facts.symbol("min", low, p), False
-        case "maximum":
-            high = [b.limit for q in p for b in _uppers(body, q) if all(facts.proves(b.limit - r) for r in p)]
-            return facts.symbol("max", p, high), False
-        case "clip":
-            least = [p[1]] if facts.proves(p[2] - p[1]) else []
-            return facts.symbol("clip", least, [p[2]]), False
-        case "bitwise_and":
-            return _poly_of_bits(body, name, operands, result), False
-    return None, False
-
-
-def fits(body: Body, poly: Poly, dtype: DType) -> bool:
-    """Whether a value stays within its type: proved, or true of all arrays but those at the very limit of size.
-
-    `i + 2` passes 2³¹ − 1 only where an extent is at most 2 below it: such a call is refused instead.
-    """
-    facts = body.unit.facts
-    if dtype != I32 or not facts.proves(poly - int(dtype.smallest)):
-        return facts.fits(poly, dtype)
-    over = -poly + INDEX_MAX
-    return facts.proves(over) or body.unit.limit_size(over)
-
-
-def _uppers(body: Body, poly: Poly) -> list[Bound]:
-    """Upper bounds of a lone symbol."""
-    if len(poly.terms) != 1 or len(next(iter(poly.terms))) != 1:
-        return [Bound(False, 1, poly)]
-    return [b for b in body.unit.facts.bounds[body.unit.facts.number(poly)] if not b.lower and b.scale == 1]
-
-
-def _division(body: Body, name: str, a: Poly, b: Poly) -> Poly | None:
-    facts = body.unit.facts
-    divisor = b.constant
-    if name == "floor_divide":
-        if divisor is not None and divisor > 0:
-            return body.unit.quotient("quotient", a, divisor)
-        if facts.proves(b - 1) and facts.proves(a):
-            return facts.symbol("quotient", [0], [a])
-        return None
-    if facts.proves(b - 1):
-        upper = [b - 1, a] if facts.proves(a) else [b - 1]
-        return facts.symbol("remainder", [0], upper)
-    if facts.proves(b):  # x % 0 is 0
-        return facts.symbol("remainder", [0], [b])
-    return None
-
-
-def _poly_of_bits(body: Body, name: str, operands: Sequence[Typed], result: DType) -> Poly | None:
-    """`x & c` lies in [0, c] whatever x is; popcount, clz and ctz within the width."""
-    if not result.is_integer:
-        return None
-    facts = body.unit.facts
-    if name == "bitwise_and":
-        masks = [o.poly for o in operands if o.poly is not None and facts.proves(o.poly)]
-        return facts.symbol("masked", [0], masks) if masks else None
-    if name in ("popcount", "clz", "ctz"):
-        return facts.symbol(name, [0], [result.bits])
-    if name == "remainder" and operands[1].poly is not None and facts.proves(operands[1].poly - 1):
-        return facts.symbol("remainder", [0], [operands[1].poly - 1])
-    return None
-
-
-def _condition(name: str, operands: Sequence[Typed]) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
-    """What holds where a comparison of integers is true, and where it is false."""
-    if len(operands) != 2 or operands[0].poly is None or operands[1].poly is None:
-        return (), ()
-    a, b = operands[0].poly, operands[1].poly
-    match name:
-        case "less":
-            return (b - a - 1,), (a - b,)
-        case "less_equal":
-            return (b - a,), (a - b - 1,)
-        case "greater":
-            return (a - b - 1,), (b - a,)
-        case "greater_equal":
-            return (a - b,), (b - a - 1,)
-        case "equal":
-            return (a - b, b - a), ()
-        case "not_equal":
-            return (), (a - b, b - a)
-    return (), ()
 
 
 def truth(body: Body, value: Value, span: Span) -> Literal | Typed:
@@ -474,141 +261,3 @@ def join_conditions(word: str, kept: Sequence[Typed]) -> Typed:
 
 
 # ---- conversions ----
-
-
-def convert(body: Body, value: Value, type: Type, span: Span) -> Typed:
-    """A value as `type`, by the rules of a cast; literals must fit."""
-    if isinstance(type, Vec):
-        return _convert_vector(body, value, type, span)
-    if isinstance(value, Literal):
-        return typed(value, span, type)
-    source = typed(value, span)
-    if source.type == type:
-        return source
-    if isinstance(source.type, Vec):
-        fault("vector-lanes", f"{source.type} is no {type}", span, help="take one lane: `v.x`")
-    if isinstance(source.expr, ir.Const) and type != BOOL and not (source.type.is_float and type.is_integer):
-        fitting = type.is_float or type.smallest <= source.expr.value <= type.largest
-        if fitting and type not in (F16, BF16):
-            kept = float(source.expr.value) if type.is_float else int(source.expr.value)
-            if type != F32 or abs(kept) <= 2**24:
-                return Typed(ir.Const(kept, type), source.poly if type.is_integer else None)
-    poly = range_poly(body, source)
-    if poly is not None and not (type.is_integer and body.unit.facts.fits(poly, type)):
-        poly = None
-    return Typed(ir.Convert(source.expr, type), poly if type.is_integer else None)
-
-
-def range_poly(body: Body, value: Typed) -> Poly | None:
-    """The polynomial of an integer; a narrow one without any has at least its type's range."""
-    if value.poly is not None or not isinstance(value.type, DType):
-        return value.poly
-    if value.type == BOOL:
-        return body.unit.facts.symbol("bool", [0], [1])
-    if value.type.is_integer and value.type.bits <= 32:
-        return body.unit.facts.symbol("value", [int(value.type.smallest)], [int(value.type.largest)])
-    return None
-
-
-def _convert_vector(body: Body, value: Value, type: Vec, span: Span) -> Typed:
-    if isinstance(value, Literal):
-        one = typed(value, span, type.scalar)
-        return Typed(ir.Vector((one.expr,) * type.lanes, type))
-    source = typed(value, span)
-    if source.type == type:
-        return source
-    if isinstance(source.type, Vec):
-        if source.type.lanes != type.lanes:
-            fault("vector-lanes", f"{source.type} is no {type}", span)
-        lanes = source if isinstance(source.expr, ir.Read) else body.let("v", source, span)
-        parts = tuple(
-            ir.Convert(ir.Lane(lanes.expr, k, source.type.scalar), type.scalar) for k in range(type.lanes)
-        )
-        return Typed(ir.Vector(parts, type))
-    one = convert(body, source, type.scalar, span)
-    kept = body.pinned(one, span) if not isinstance(one.expr, ir.Const | ir.Read | ir.Uniform) else one
-    assert isinstance(kept, Typed)
-    return Typed(ir.Vector((kept.expr,) * type.lanes, type))
-
-
-def implicit(body: Body, value: Value, type: Type, span: Span, where: str) -> Typed:
-    """The conversion that needs no cast: bool → any, integer → wider or float, float → any float."""
-    if isinstance(value, Literal):
-        if (
-            isinstance(value.value, bool)
-            or not isinstance(type, DType)
-            or type.is_float
-            or not isinstance(value.value, float)
-        ):
-            return convert(body, value, type, span)
-        fault(
-            "needs-cast",
-            f"{where} is {type} and {value.value!r} is a float",
-            span,
-            help=f"write `{type}({value.value!r})`",
-        )
-    source = typed(value, span)
-    if source.type == type:
-        return source
-    if isinstance(type, DType) and isinstance(source.expr, ir.Choose):
-        constants = _constants(source.expr, type)
-        if constants is not None:
-            return Typed(constants, source.poly)
-    a, b = source.type.scalar, type.scalar
-    lanes_fit = source.type.lanes == type.lanes or source.type.lanes == 1
-    if not lanes_fit or not (
-        a.kind == "bool"
-        or (a.is_float and b.is_float)
-        or (a.is_integer and b.is_float)
-        or (a.is_integer and b.is_integer and widens(a, b))
-    ):
-        fault(
-            "needs-cast",
-            f"{where} is {type} and the value is {source.type}",
-            span,
-            str(source.type),
-            help=f"write the cast: `{type}({span.text})`"
-            if len(span.text) < 30
-            else f"cast it with `{type}(…)`",
-        )
-    return convert(body, source, type, span)
-
-
-def _constants(expr: ir.Expr, type: DType) -> ir.Expr | None:
-    """`1 if c else 0` chooses between literals, and each takes the wanted type if it fits."""
-    match expr:
-        case ir.Const(int(value), found) if found == I32 and type.is_integer:
-            return ir.Const(value, type) if type.smallest <= value <= type.largest else None
-        case ir.Choose(condition, then, otherwise):
-            a, b = _constants(then, type), _constants(otherwise, type)
-            return None if a is None or b is None else ir.Choose(condition, a, b)
-        case _:
-            return None
-
-
-def widens(a: DType, b: DType) -> bool:
-    """Whether every value of integer type a is one of b."""
-    return b.smallest <= a.smallest and a.largest <= b.largest
-
-
-def index_type(body: Body, value: Value, span: Span, what: str) -> Typed | Literal:
-    """An index or extent as i32 (or a literal); 64-bit and unsigned ones saturate, which keeps them outside."""
-    match value:
-        case Literal(bool()) | Literal(float()) | Literal(str()) | Literal(None):
-            fault("index-type", f"{what} must be an integer, found {describe(value)}", span)
-        case Literal():
-            return value
-        case Typed() if isinstance(value.type, DType) and value.type.is_integer:
-            if value.type == I32:
-                return value
-            if value.type.bits < 32:
-                return convert(body, value, I32, span)
-            fits = value.poly is not None and body.unit.facts.fits(value.poly, I32)
-            return Typed(ir.Convert(value.expr, I32, saturating=not fits), value.poly if fits else None)
-        case Poison():
-            raise Poisoned
-        case _:
-            way = (
-                f"write `i32({span.text})`" if isinstance(value, Typed) and value.type.scalar.is_float else ""
-            )
-            fault("index-type", f"{what} must be an integer, found {describe(value)}", span, help=way)

@@ -15,8 +15,10 @@ from ...source import Diagnostic, Span
 from ...symbols import BORDER_MODES
 from .. import ir
 from ..bounds import Poly
-from .arithmetic import apply, convert, describe, implicit, index_type, join_conditions, typed
+from .arithmetic import apply, join_conditions
 from .body import Body, Unit
+from .convert import convert, implicit, index_type
+from .literals import describe, typed
 from .values import Group, Literal, Private, Typed, Value, View, fault
 
 ZERO = ir.Const(0, I32)

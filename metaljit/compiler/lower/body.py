@@ -20,7 +20,8 @@ from ...program import INDEX_MAX, Uniform
 from ...source import Diagnostic, Span
 from .. import ir
 from ..bounds import Facts, Poly
-from .signature import Names, Specialisation
+from .signature import Names
+from .specialise import Specialisation
 from .values import POISON, Fault, Group, Literal, Poisoned, Typed, Unset, Value, fault
 
 DEFAULT_LOOP_LIMIT = 2**32 - 1

@@ -14,17 +14,19 @@ from metaljit.grammar import tree
 
 from ...conversions import check_bitcast, check_saturate
 from ...dtypes import BF16, BOOL, F16, F32, I32, U32, DType, Vec
-from ...operation_rules import Refusal
 from ...extents import Extent, Lit, Op, Sym
+from ...operation_rules import Refusal
 from ...operations import OPERATIONS
 from ...source import Span
 from ...symbols import Builtin
 from .. import ir
 from ..bounds import Poly
-from . import arrays, calls, expressions, reductions
-from .arithmetic import apply, binary, describe, implicit, index_type, known, truth, typed
+from . import arrays, calls, expressions, reductions, vectors
+from .arithmetic import apply, binary, truth
 from .body import Body
-from .signature import Shapes
+from .convert import implicit, index_type
+from .literals import describe, known, typed
+from .specialise import Shapes
 from .values import Group, Literal, Meta, Private, Typed, Value, View, fault
 
 LOCAL_BYTES = 1 << 14
@@ -51,7 +53,7 @@ COOPERATIVE = frozenset(
 )
 
 
-def _values(body: Body, node: tree.Call, least: int, most: int | None = None) -> list[Value]:
+def values_of(body: Body, node: tree.Call, least: int, most: int | None = None) -> list[Value]:
     values, _ = calls.arguments(body, node)
     calls.count(node, values, least, most)
     return values
@@ -61,7 +63,7 @@ def _values(body: Body, node: tree.Call, least: int, most: int | None = None) ->
 
 
 def _position(body: Body, node: tree.Call) -> Value:
-    _values(body, node, 0)
+    values_of(body, node, 0)
     if not body.is_kernel:
         fault("position-in-function", "position() is the kernel's; pass it to the function", node.span)
     if body.unit.kind == "grid":
@@ -83,7 +85,7 @@ def _changed_index(change: Callable[[list[Value], int, Value | None], None], ext
     """`put(p, axis, k)`, `insert(p, axis, k)`, `drop(p, axis)`."""
 
     def row(body: Body, node: tree.Call) -> Value:
-        values = _values(body, node, counts)
+        values = values_of(body, node, counts)
         group = expressions.as_group(body, values[0], node.span)
         axis = known(values[1], node.span, "the axis")
         n = len(group.items) + extra
@@ -112,7 +114,7 @@ def _drop(items: list[Value], axis: int, new: Value | None) -> None:
 
 
 def _offsets(body: Body, node: tree.Call) -> Value:
-    values = _values(body, node, 1, 2)
+    values = values_of(body, node, 1, 2)
     rank = known(values[0], node.span, "the rank")
     radius = known(values[1], node.span, "the radius") if len(values) == 2 else 1
     if not isinstance(rank, int) or not isinstance(radius, int) or rank < 0 or radius < 0:
@@ -129,7 +131,7 @@ def _offsets(body: Body, node: tree.Call) -> Value:
 
 def _thread(name: str) -> Call:
     def row(body: Body, node: tree.Call) -> Value:
-        _values(body, node, 0)
+        values_of(body, node, 0)
         if body.unit.kind != "grid":
             fault(
                 "grid-only",
@@ -157,14 +159,14 @@ def _border(body: Body, node: tree.Call) -> Value:
 
 
 def _unchecked(body: Body, node: tree.Call) -> Value:
-    (value,) = _values(body, node, 1)
+    (value,) = values_of(body, node, 1)
     if not isinstance(value, View | Private):
         fault("not-an-array", f"unchecked takes an array, found {describe(value)}", node.span)
     return replace(value, unchecked=True)
 
 
 def _len(body: Body, node: tree.Call) -> Value:
-    (value,) = _values(body, node, 1)
+    (value,) = values_of(body, node, 1)
     match value:
         case View(_, _, shape) if shape:
             return shape[0]
@@ -244,7 +246,7 @@ def _extent(value: Value, span: Span) -> int:
 def _atomic(op: str) -> Call:
     def row(body: Body, node: tree.Call) -> Value:
         extra = 2 if op == "cas" else 1
-        values = _values(body, node, 2 + extra)
+        values = values_of(body, node, 2 + extra)
         view = values[0]
         if not isinstance(view, View):
             fault(
@@ -275,7 +277,7 @@ def _atomic(op: str) -> Call:
 
 
 def _saturate(body: Body, node: tree.Call) -> Value:
-    kind, value = _values(body, node, 2)
+    kind, value = values_of(body, node, 2)
     type = element_type(kind, node.span)
     source = typed(value, node.span)
     try:
@@ -288,7 +290,7 @@ def _saturate(body: Body, node: tree.Call) -> Value:
 
 
 def _bitcast(body: Body, node: tree.Call) -> Value:
-    kind, value = _values(body, node, 2)
+    kind, value = values_of(body, node, 2)
     type = element_type(kind, node.span)
     source = typed(value, node.span)
     try:
@@ -301,7 +303,7 @@ def _bitcast(body: Body, node: tree.Call) -> Value:
 
 
 def _wide(body: Body, node: tree.Call) -> Value:
-    (value,) = _values(body, node, 1)
+    (value,) = values_of(body, node, 1)
     type = element_type(value, node.span)
     scalar = reductions._summed(type.scalar) if type.scalar not in (F16, BF16) else F32
     assert isinstance(scalar, DType)
@@ -310,7 +312,7 @@ def _wide(body: Body, node: tree.Call) -> Value:
 
 def _python_cast(type: DType) -> Call:
     def row(body: Body, node: tree.Call) -> Value:
-        (value,) = _values(body, node, 1)
+        (value,) = values_of(body, node, 1)
         if type == BOOL:
             return truth(body, value, node.span)
         if isinstance(value, Literal) and isinstance(value.value, int | float):
@@ -339,7 +341,7 @@ def _named_operation(name: str) -> Call:
 
 
 def _round(body: Body, node: tree.Call) -> Value:
-    values = _values(body, node, 1, 2)
+    values = values_of(body, node, 1, 2)
     digits = known(values[1], node.span, "the digits of round") if len(values) == 2 else 0
     value = typed(values[0], node.span)
     if value.type.scalar.is_integer or value.type == BOOL:
@@ -383,7 +385,7 @@ def _reduction(name: str) -> Call:
 
 def _ceil_div(body: Body, node: tree.Call) -> Value:
     """The quotient rounded up: the floor, and one more where something remains; 0 for a divisor of 0."""
-    a, b = (body.pinned(v, node.span) for v in _values(body, node, 2))
+    a, b = (body.pinned(v, node.span) for v in values_of(body, node, 2))
     floor = binary(body, "//", a, b, node.span)
     rest = binary(body, "!=", binary(body, "%", a, b, node.span), Literal(0), node.span)
     result = binary(body, "+", floor, rest, node.span)
@@ -404,66 +406,6 @@ def _ceil_div(body: Body, node: tree.Call) -> Value:
 
 
 # ---- vectors ----
-
-
-def _vectors(body: Body, node: tree.Call, n: int) -> list[Typed]:
-    values = []
-    for v in _values(body, node, n):
-        source = typed(v, node.span)
-        if not isinstance(source.type, Vec):
-            fault("not-a-vector", f"{node.func.span.text} takes vectors, found {source.type}", node.span)
-        values.append(source if isinstance(source.expr, ir.Read) else body.let("v", source, node.span))
-    return values
-
-
-def _dot_of(body: Body, a: Typed, b: Typed, span: Span) -> Value:
-    product = binary(body, "*", a, b, span)
-    kept = typed(product, span)
-    kept = kept if isinstance(kept.expr, ir.Read) else body.let("products", kept, span)
-    assert isinstance(kept.type, Vec)
-    total: Value = Typed(ir.Lane(kept.expr, 0, kept.type.scalar))
-    for k in range(1, kept.type.lanes):
-        total = binary(body, "+", total, Typed(ir.Lane(kept.expr, k, kept.type.scalar)), span)
-    return total
-
-
-def _dot(body: Body, node: tree.Call) -> Value:
-    a, b = _vectors(body, node, 2)
-    return _dot_of(body, a, b, node.span)
-
-
-def _length(body: Body, node: tree.Call) -> Value:
-    (v,) = _vectors(body, node, 1)
-    return apply(body, OPERATIONS["sqrt"], (_dot_of(body, v, v, node.span),), node.span)
-
-
-def _normalize(body: Body, node: tree.Call) -> Value:
-    (v,) = _vectors(body, node, 1)
-    size = apply(body, OPERATIONS["sqrt"], (_dot_of(body, v, v, node.span),), node.span)
-    return binary(body, "/", v, body.let("size", typed(size, node.span), node.span), node.span)
-
-
-def _cross(body: Body, node: tree.Call) -> Value:
-    a, b = _vectors(body, node, 2)
-    for v in (a, b):
-        if v.type.lanes != 3:
-            fault("vector-lanes", f"cross takes vectors of 3 lanes, found {v.type}", node.span)
-
-    def lane(v: Typed, k: int) -> Value:
-        return Typed(ir.Lane(v.expr, k, v.type.scalar))
-
-    parts = []
-    for i, j in ((1, 2), (2, 0), (0, 1)):
-        left = binary(body, "*", lane(a, i), lane(b, j), node.span)
-        right = binary(body, "*", lane(a, j), lane(b, i), node.span)
-        parts.append(typed(binary(body, "-", left, right, node.span), node.span))
-    return Typed(ir.Vector(tuple(p.expr for p in parts), Vec(parts[0].type.scalar, 3)))
-
-
-def _reflect(body: Body, node: tree.Call) -> Value:
-    incident, normal = _vectors(body, node, 2)
-    twice = binary(body, "*", Literal(2), _dot_of(body, normal, incident, node.span), node.span)
-    return binary(body, "-", incident, binary(body, "*", twice, normal, node.span), node.span)
 
 
 # ---- statements spelled as calls ----
@@ -522,7 +464,7 @@ def _is_whole(body: Body, extent: Extent) -> bool:
 
 
 def _static_assert(body: Body, node: tree.Call) -> Value:
-    values = _values(body, node, 1, 2)
+    values = values_of(body, node, 1, 2)
     holds = known(values[0], node.span, "the condition of static_assert")
     if not holds:
         message = known(values[1], node.span, "the message") if len(values) == 2 else node.args[0].span.text
@@ -531,7 +473,7 @@ def _static_assert(body: Body, node: tree.Call) -> Value:
 
 
 def _uniform(body: Body, node: tree.Call) -> Value:
-    (value,) = _values(body, node, 1)
+    (value,) = values_of(body, node, 1)
     return value
 
 
@@ -572,11 +514,11 @@ TABLE: dict[str, Call] = {
     "round": _round,
     **{n: _reduction(n) for n in ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")},
     "ceil_div": _ceil_div,
-    "dot": _dot,
-    "cross": _cross,
-    "length": _length,
-    "normalize": _normalize,
-    "reflect": _reflect,
+    "dot": vectors.dot,
+    "cross": vectors.cross,
+    "length": vectors.length,
+    "normalize": vectors.normalize,
+    "reflect": vectors.reflect,
     "print": _print,
     "require": _require,
     "static_assert": _static_assert,

@@ -19,23 +19,12 @@ from ...source import Diagnostic, MetaljitError, Span, TypeFault
 from ...symbols import Builtin
 from .. import ir
 from ..bounds import Poly
-from . import statements
+from . import returns, statements
 from .body import Body, Options, Unit
 from .expressions import free_value
 from .names import canonical
-from .signature import (
-    Argument,
-    ArrayType,
-    Names,
-    PackAxes,
-    Resolve,
-    Shapes,
-    Signature,
-    Specialisation,
-    constant,
-    declare,
-    specialise,
-)
+from .signature import Names, PackAxes, Resolve, Signature, constant, declare
+from .specialise import Argument, ArrayType, Shapes, Specialisation, specialise
 from .values import Fault, Literal, Poisoned, Typed, Value, View, fault
 
 MAX_GROUP = 1024
@@ -137,10 +126,10 @@ def _lower(
     _array_facts(unit)
     if signature.is_grid:
         domain, group, positions = _grid_domain(body, grid, function)
-        body.plan = statements.ResultPlan()
+        body.plan = returns.ResultPlan()
     else:
         domain, group, positions = _map_domain(body, signature, function)
-        body.plan = statements.ResultPlan.of_types([r.element for r in spec.results])
+        body.plan = returns.ResultPlan.of_types([r.element for r in spec.results])
     statements.lower_body(body, function)
     if not unit.diagnostics:
         with body.reporting():

@@ -15,8 +15,10 @@ from ...operations import OPERATIONS
 from ...source import Span
 from .. import ir
 from . import calls, expressions, loops, statements
-from .arithmetic import apply, binary, convert, describe, truth, typed
+from .arithmetic import apply, binary, truth
 from .body import Body
+from .convert import convert
+from .literals import describe, typed
 from .values import Group, Literal, NeedsConstant, Typed, Value, fault, join_types
 
 ALIASES = {

@@ -1,0 +1,175 @@
+"""`return`: what a kernel or a device function gives, and how several returns agree.
+
+A plan is a pattern of values: a kernel's is fixed by its result types, a device function's by its annotation, or else
+found by lowering its body once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from metaljit.grammar import tree
+
+from ...dtypes import DType, Type, Vec
+from ...source import Span
+from .. import ir
+from ..bounds import Poly
+from . import expressions
+from .body import Body
+from .convert import implicit
+from .literals import describe, typed
+from .signature import Names, annotation
+from .values import (
+    Group,
+    Literal,
+    Typed,
+    Value,
+    fault,
+    join_types,
+)
+
+
+@dataclass(frozen=True)
+class ResultPlan:
+    """What `return` gives: a pattern of typed values (`fixed`), or nothing known yet.
+
+    `value` is the pattern: a Typed for each number, a Group for each tuple, or the compile-time value itself.
+    """
+
+    value: Value | None = None
+    fixed: bool = False
+
+    @staticmethod
+    def of_types(types: Sequence[Type]) -> ResultPlan:
+        items = tuple(_pattern(t) for t in types)
+        return ResultPlan(items[0] if len(items) == 1 else Group(items), True)
+
+    @staticmethod
+    def of_annotation(function: tree.Function, names: Names) -> ResultPlan:
+        """The plan of a device function with a result annotation of plain types; else nothing is known."""
+        node = function.returns
+        parts: tuple[tree.Expr | tree.Star, ...]
+        match node:
+            case None | tree.Constant():
+                return ResultPlan()
+            case tree.TupleExpr(items):
+                parts = items
+            case tree.Subscript(tree.Name("tuple" | "Tuple"), indices):
+                parts = indices
+            case _:
+                parts = (node,)
+        types: list[Type] = []
+        for part in parts:
+            if isinstance(part, tree.Star):
+                fault("bad-annotation", "a result type cannot be starred", part.span)
+            found = annotation(part, names)
+            if found.axes is not None:
+                fault("bad-annotation", "a device function gives numbers and vectors, not arrays", part.span)
+            if not isinstance(found.element, DType | Vec):
+                return ResultPlan()
+            types.append(found.element)
+        return ResultPlan.of_types(types)
+
+    def types(self) -> tuple[Type, ...]:
+        return tuple(t.type for t in leaves(self.value) if isinstance(t, Typed)) if self.value else ()
+
+
+def _pattern(type: Type, poly: Poly | None = None) -> Typed:
+    return Typed(ir.Read(ir.Var("result", type, 0)), poly)
+
+
+def leaves(value: Value | None) -> list[Value]:
+    if isinstance(value, Group):
+        return [x for i in value.items for x in leaves(i)]
+    return [] if value is None else [value]
+
+
+def return_(body: Body, node: tree.Return) -> None:
+    value: Value = Literal(None)
+    if node.value is not None:
+        value = expressions.lower(body, node.value)
+    body.returns.append((value, node.span))
+    plan: ResultPlan = body.plan
+    if plan.value is not None and plan.fixed:
+        span = node.value.span if node.value is not None else node.span
+        parts = [
+            implicit(
+                body,
+                v,
+                t.type,
+                span,
+                "the result" if body.is_kernel else f"the result of {body.function.name!r}",
+            ).expr
+            for v, t in _matched(body, value, plan.value, span)
+        ]
+        body.emit(ir.Return(tuple(parts), node.span))
+    else:
+        numbers = [typed(v, node.span).expr for v in leaves(value) if isinstance(v, Typed)]
+        body.emit(ir.Return(tuple(numbers), node.span))
+    body.done = True
+
+
+def _matched(body: Body, value: Value, pattern: Value, span: Span) -> list[tuple[Value, Typed]]:
+    """Returned values beside what they are to be."""
+    if isinstance(pattern, Group):
+        if not isinstance(value, Group) or len(value.items) != len(pattern.items):
+            fault("result-count", f"{len(pattern.items)} results are due, found {describe(value)}", span)
+        pairs = zip(value.items, pattern.items, strict=True)
+        return [pair for v, p in pairs for pair in _matched(body, v, p, span)]
+    if isinstance(pattern, Typed):
+        if isinstance(value, Group):
+            fault("result-count", f"one result is due, found {describe(value)}", span)
+        if isinstance(value, Literal) and value.value is None:
+            fault("missing-return", "a value is due here", span)
+        return [(value, pattern)]
+    return []
+
+
+def join_returns(body: Body, function: tree.Function) -> ResultPlan:
+    """The plan that fits all `return`s of a device function."""
+    if body.plan.fixed:
+        return body.plan  # type: ignore[no-any-return]
+    if not body.returns:
+        return ResultPlan(Literal(None), False)
+    value, span = body.returns[0]
+    # a single `return` is no join: its literals stay literals
+    pattern = _as_pattern(value, span, literals=len(body.returns) == 1)
+    for other, place in body.returns[1:]:
+        pattern = _join_pattern(pattern, other, function, place)
+    has_numbers = any(isinstance(v, Typed) for v in leaves(pattern))
+    return ResultPlan(pattern, has_numbers)
+
+
+def _as_pattern(value: Value, span: Span, *, literals: bool) -> Value:
+    """What a returned value is made of; with `literals`, literals are part of it as they are."""
+    match value:
+        case Group(items, index):
+            return Group(tuple(_as_pattern(i, span, literals=literals) for i in items), index)
+        case Typed():
+            return _pattern(value.type, value.poly)
+        case Literal(v) if isinstance(v, int | float) and not literals:
+            return _pattern(typed(value, span).type)
+        case _:
+            return value
+
+
+def _join_pattern(pattern: Value, value: Value, function: tree.Function, span: Span) -> Value:
+    if isinstance(pattern, Group) and isinstance(value, Group) and len(pattern.items) == len(value.items):
+        parts = zip(pattern.items, value.items, strict=True)
+        return Group(
+            tuple(_join_pattern(p, v, function, span) for p, v in parts), pattern.index and value.index
+        )
+    if isinstance(pattern, Typed) and isinstance(value, Typed | Literal):
+        type = join_types(pattern, value)
+        if type is not None:
+            return _pattern(type)
+    elif pattern == value:
+        return pattern
+    fault(
+        "type-join",
+        f"{function.name!r} returns {describe(pattern)} on one path and {describe(value)} here",
+        span,
+        second=(function.name_span, "this function"),
+        help="cast one of them, or state the result type with `->`",
+    )
