@@ -24,7 +24,8 @@ def spec(dtype: Any, rank: int = 1) -> mj.Spec:
 
 
 def floats(values: Any) -> dict[str, Any]:
-    return {n: (np.array(values, F).astype(NUMPY[n]),) for n in FLOATS}
+    with np.errstate(over="ignore"):
+        return {n: (np.array(values, F).astype(NUMPY[n]),) for n in FLOATS}
 
 
 def float_pairs(values: Any = SPECIAL) -> dict[str, Any]:
@@ -136,15 +137,6 @@ def test_minimum_and_maximum_keep_nan_and_fmin_and_fmax_do_not(place: str) -> No
         assert same(results[f"{n}(x, y)", name], wanted).all(), f"{n} of {name}"
 
 
-CLIPS = """
-N = dims("N")
-
-@kernel
-def f(x: T_[N]) -> (T_[N], T_[N], T_[N], T_[N], T_[N], T_[N], T_, T_, T_, T_, T_):
-    return 0
-"""
-
-
 def test_clip_and_choices_with_constants_keep_nan(place: str) -> None:
     values = [NAN, -2, 2, 0.25, INF, -INF]
     expressions = {"clip(x, -1, 1)": lambda x: np.clip(x, -1, 1), "max(x, 0)": lambda x: np.maximum(x, 0),
@@ -236,7 +228,7 @@ def test_powers_by_a_literal(place: str) -> None:
     found = on_each([f"x ** {e}" for e in exponents], {"f32": (x,)})
     with np.errstate(all="ignore"):
         for e in exponents:
-            np.testing.assert_allclose(found[f"x ** {e}", "f32"], np.power(x, F(eval(e))), rtol=2e-6, err_msg=f"x ** {e}")
+            np.testing.assert_allclose(found[f"x ** {e}", "f32"], np.power(x, np.full_like(x, eval(e))), rtol=2e-6, err_msg=f"x ** {e}")
 
 
 # ---- functions ----
@@ -496,7 +488,8 @@ def test_bf16_is_a_number_and_not_its_bits(place: str) -> None:
     np.testing.assert_array_equal(found["f32(x)", "bf16"], (bits.astype(np.uint32) << 16).view(F))
     np.testing.assert_array_equal(found["bitcast(u16, x)", "bf16"], bits)
     np.testing.assert_array_equal(found["x", "bf16"].view(np.uint16), bits)
-    np.testing.assert_array_equal(found["x + x", "bf16"].view(np.uint16), (x + x).view(np.uint16))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found["x + x", "bf16"].view(np.uint16), (x + x).view(np.uint16))
 
 
 def test_bf16_rounds_to_the_even_neighbour(place: str) -> None:
@@ -585,7 +578,7 @@ def test_float64_is_refused_with_the_reason_and_the_way_out(place: str) -> None:
         assert caught.value.slug == "no-f64"
         assert "values.astype(np.float32)" in caught.value.diagnostics[0].help
     assert kernel(x.astype(F)).tolist() == [1, 2, 3]
-    with pytest.raises(mj.MetaljitError, match=r"float32|f64"):
+    with pytest.raises(mj.MetaljitError, match="float64"):
         kernel(np.zeros(3, F), out=np.zeros(3))
     for text in ("f64[N]", "double[N]", "float64[N]"):
         found = refusal(f'N = dims("N")\n@kernel\ndef f(x: {text}) -> f32[N]:\n    return 0\n', spec(F))

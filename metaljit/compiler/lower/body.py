@@ -79,7 +79,7 @@ class Unit:
 
     @contextmanager
     def rollback(self) -> Iterator[Attempt]:
-        """What is gathered within is forgotten, unless the attempt is kept."""
+        """What is gathered within is forgotten, unless the attempt is kept; faults that end it are not."""
         lists: list[list[Any]] = [
             self.margins, self.sites, self.notes, self.requirements, self.diagnostics
         ]  # fmt: skip
@@ -89,6 +89,9 @@ class Unit:
         try:
             with self.facts.scope():
                 yield attempt
+        except Poisoned:
+            lengths[-1] = len(self.diagnostics)
+            raise
         finally:
             if not attempt.keep:
                 for items, n in zip(lists, lengths, strict=True):

@@ -7,6 +7,7 @@ breaks them.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ from .values import (
     Meta,
     NeedsConstant,
     Poison,
+    Poisoned,
     Private,
     Typed,
     Unset,
@@ -75,11 +77,13 @@ def run(body: Body, loop: Turns) -> Lowered:
     frame: LoopFrame | None = None
     types: dict[str, Type | None] = {n: t for n, t in unit.loop_types.get(key, {}).items() if n in before}
     if any(n not in types for n in before):
-        with unit.rollback():
-            frame = _guess(body, before, groups)
-            frame.flows = loop.flows
+        frame = _guess(body, before, groups)
+        frame.flows = loop.flows
+        earlier = list(unit.diagnostics)
+        with contextlib.suppress(Poisoned), unit.rollback():
             _attempt(body, frame, loop)
-            types = _joined(before, frame) | types
+        unit.diagnostics[:] = earlier  # whatever is wrong is found again, with the right types
+        types = _joined(before, frame) | types
     dropped: set[tuple[str, bool]] = set()
     conflicts: dict[str, list[Value]] = {n: c.seen for n, c in frame.carried.items()} if frame else {}
     for _ in range(ATTEMPTS):

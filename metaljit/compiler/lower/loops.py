@@ -22,7 +22,7 @@ from ..bounds import Poly
 from . import calls, carried, expressions, statements
 from .arithmetic import truth
 from .body import Body, Site
-from .convert import index_type
+from .convert import convert, index_type
 from .literals import describe, known, typed
 from .values import (
     Group,
@@ -291,7 +291,10 @@ def while_loop(body: Body, node: tree.While) -> None:
         ir.Loop(before, condition, tuple(made.block), node.span, turns, len(body.unit.sites) - 1, limit)
     )
     if isinstance(condition, ir.Const) and condition.value and "break" not in leaving(node.body):
-        body.done = True  # only `return` ends it
+        # only `return` ends it, or the limit of its turns: what comes then is never used, but must be there
+        zeros = [convert(body, Literal(0), t, node.span).expr for t in body.plan.types()]
+        body.emit(ir.Return(tuple(zeros), node.span))
+        body.done = True
 
 
 # ---- carried names ----
