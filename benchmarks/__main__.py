@@ -20,6 +20,8 @@ WORKS: dict[str, Callable[[], Work]] = {
 }
 NAMES = (*WORKS, "overhead")
 LEAST_ROUNDS = 9
+# Read when each library starts, which is after the arguments are.
+THREADS = ("METALJIT_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def main() -> None:
@@ -28,7 +30,12 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="name", help=f"which tables: {', '.join(NAMES)}")
     parser.add_argument("--rounds", type=int, default=15, help=f"interleaved pairs, at least {LEAST_ROUNDS}")
+    parser.add_argument(
+        "--threads", type=int, help="of metaljit, numba, numexpr and PyTorch; otherwise what each takes"
+    )
     arguments = parser.parse_args()
+    if arguments.threads:
+        os.environ.update(dict.fromkeys(THREADS, str(arguments.threads)))
     unknown = set(arguments.names) - set(NAMES)
     if unknown:
         parser.error(f"there is no benchmark {sorted(unknown)[0]!r}; there are {', '.join(NAMES)}")
@@ -49,7 +56,7 @@ def print_device() -> None:
     print("ratio = best peer's time / ours, the median of interleaved pairs (least – most)\n")
 
 
-HEADER = ("work", "ours", "GB/s", "best peer", "ratio", "memcpy", "all peers")
+HEADER = ("work", "ours", "GB/s", "best peer", "ratio", "of CPU time", "memcpy", "all peers")
 
 
 def speed_row(m: Measured) -> tuple[str, ...]:
@@ -59,10 +66,15 @@ def speed_row(m: Measured) -> tuple[str, ...]:
         f"{1e3 * m.ours:.2f} ms",
         f"{m.work.nbytes / m.ours / 1e9:.1f}",
         m.best,
-        f"{median(m.ratios):.2f} ({min(m.ratios):.2f} – {max(m.ratios):.2f})",
+        spread(m.ratios),
+        spread(m.cpu_ratios),
         f"{1e3 * m.memcpy:.2f} ms",
         f"{others} ms",
     )
+
+
+def spread(values: Sequence[float]) -> str:
+    return f"{median(values):.2f} ({min(values):.2f} – {max(values):.2f})"
 
 
 OVERHEAD_HEADER = ("cost", "median", "least – most", "wanted")

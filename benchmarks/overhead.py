@@ -6,6 +6,7 @@ In: nothing. Out: lines of (what, value, unit, the most that is wanted). First c
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -129,17 +130,15 @@ def lines(rounds: int) -> list[Line]:
 
 def write_kernels(folder: Path, k: int) -> None:
     """A module whose kernels nobody has compiled before, beside an empty cache."""
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    shutil.rmtree(folder / "__pycache__", ignore_errors=True)
     (folder / "kernels.py").write_text(KERNEL.replace("NUMBER", repr(1 + k / 64)))
-    for file in (folder / "cache").rglob("*"):
-        if file.is_file():
-            file.unlink()
 
 
 def child(folder: Path, code: str) -> float:
     environment = os.environ | {
         "METALJIT_CACHE_DIR": str(folder / "cache"),
         "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
     result = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False

@@ -2,7 +2,8 @@
 
 In: callables that do the same work. Out: medians and ratios with their spread. Each round runs both sides back to back,
 in alternating order, and gives one ratio: what else the machine does meets both, so that the ratio says more than the
-times do.
+times do. On a machine that others use, the ratio of processor times (with `--threads 1`, where nobody waits for
+anybody) says most.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -37,20 +38,34 @@ class Work:
 
 @dataclass(frozen=True)
 class Measured:
-    """Times in seconds. `ratios` are the best peer's time divided by ours, one for each round."""
+    """Times in seconds. `ratios` are the best peer's time divided by ours, one for each round.
+
+    `cpu_ratios` are the same of processor time, of all threads together.
+    """
 
     work: Work
     best: str
     ours: float
     peers: Mapping[str, float]
     ratios: Sequence[float]
+    cpu_ratios: Sequence[float]
     memcpy: float
 
 
-def seconds(run: Run) -> float:
-    start = perf_counter()
+@dataclass(frozen=True)
+class Time:
+    wall: float
+    cpu: float
+
+
+def timed(run: Run) -> Time:
+    cpu, wall = process_time(), perf_counter()
     run()
-    return perf_counter() - start
+    return Time(perf_counter() - wall, process_time() - cpu)
+
+
+def ratios(theirs: Sequence[float], ours: Sequence[float]) -> list[float]:
+    return [b / max(a, 1e-9) for a, b in zip(ours, theirs, strict=True)]
 
 
 def measure(work: Work, rounds: int) -> Measured:
@@ -62,23 +77,25 @@ def measure(work: Work, rounds: int) -> Measured:
     gc.disable()
     try:
         quickest = {
-            name: min(seconds(run) for _ in range(ROUNDS_TO_CHOOSE)) for name, run in work.peers.items()
+            name: min(timed(run).wall for _ in range(ROUNDS_TO_CHOOSE)) for name, run in work.peers.items()
         }
         best = min(quickest, key=quickest.__getitem__)
         ours, theirs = pairs(work.ours, work.peers[best], rounds)
         copied = memcpy(work.nbytes, rounds)
     finally:
         gc.enable()
-    ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
-    return Measured(work, best, median(ours), quickest | {best: median(theirs)}, ratios, copied)
+    wall = ratios([t.wall for t in theirs], [t.wall for t in ours])
+    cpu = ratios([t.cpu for t in theirs], [t.cpu for t in ours])
+    peers = quickest | {best: median(t.wall for t in theirs)}
+    return Measured(work, best, median(t.wall for t in ours), peers, wall, cpu, copied)
 
 
-def pairs(ours: Run, theirs: Run, rounds: int) -> tuple[list[float], list[float]]:
-    a: list[float] = []
-    b: list[float] = []
+def pairs(ours: Run, theirs: Run, rounds: int) -> tuple[list[Time], list[Time]]:
+    a: list[Time] = []
+    b: list[Time] = []
     for k in range(rounds):
         for run, times in ((ours, a), (theirs, b)) if k % 2 else ((theirs, b), (ours, a)):
-            times.append(seconds(run))
+            times.append(timed(run))
     return a, b
 
 
@@ -105,4 +122,4 @@ def memcpy(nbytes: int, rounds: int) -> float:
         np.copyto(target, source)
 
     copy()
-    return median(seconds(copy) for _ in range(rounds))
+    return median(timed(copy).wall for _ in range(rounds))

@@ -21,7 +21,7 @@ H, W = mj.dims("H W")
 
 
 @mj.kernel
-def surrounded(u: f32[H, W], room: const[int], mode: const[str]) -> f32[H + 2 * room, W + 2 * room]:
+def surrounded(u: f32[H, W], room: const[int], mode: const[str]) -> "f32[H + 2 * room, W + 2 * room]":
     """The patch with its border, which is drawn paler; grey is zero."""
     y, x = position()
     inside = room <= y < H + room and room <= x < W + room

@@ -258,9 +258,9 @@ class Actions:
         start, (level, module), *rest = parts
         return tree.Import(module, None, nodes(rest), level, span=over([start, *rest]))
 
-    def no_import_star(self, parts: Parts) -> tree.Import:
+    def import_all(self, parts: Parts) -> tree.Import:
         """Only of metaljit, whose names are built in: a text may be valid in both worlds."""
-        start, (level, module), *_ = parts
+        _, (level, module), *_ = parts
         if level or module.partition(".")[0] != "metaljit":
             raise fault("no-import-star", over(parts))
         return tree.Import(module, None, (), level, span=over(parts))

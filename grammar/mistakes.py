@@ -384,7 +384,7 @@ _REFUSED_STATEMENTS = (
         "no-import-star",
         "`*` imports names that nobody can see here",
         "name what is imported, `from a import b, c`",
-        ("«from a import *»",),
+        ("«from a import *»", "«from . import *»", "«from .metaljit import *»", "«from metaljit_x import *»"),
     ),
     Mistake(
         "no-loop-else",

@@ -26,8 +26,8 @@ from . import interpret_calls as calls
 from . import interpret_operators as operators
 from .compiler.lower.kernel import decorator_options, lower_kernel
 from .compiler.lower.names import canonical
-from .compiler.lower.signature import (Declared, Names, PackAxes, declare)
-from .compiler.lower.specialise import (Argument, ArrayType, Shapes, specialise)
+from .compiler.lower.signature import Declared, Names, PackAxes, declare
+from .compiler.lower.specialise import Argument, ArrayType, Shapes, specialise
 from .dtypes import BF16, I32, Type, Vec
 from .extents import Extent, Lit, Number, evaluate, product
 from .interpret_python import Site, Written, write

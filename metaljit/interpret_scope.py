@@ -17,8 +17,8 @@ import numpy as np
 from metaljit.grammar import tree
 
 from .compiler.lower.names import Foreign, canonical, member
-from .compiler.lower.signature import (Names, annotation, constant)
-from .compiler.lower.specialise import (Specialisation)
+from .compiler.lower.signature import Names, annotation, constant
+from .compiler.lower.specialise import Specialisation
 from .dtypes import DType, Vec, from_numpy
 from .interpret_values import Pattern, Value, Vector, convert, dtype_of, is_literal, refuse, typed
 from .symbols import MISSING, Builtin, Dim, DTypeVariable, Namespace, Pack

@@ -61,7 +61,7 @@ class Pack(Arithmetic):
         return f"*{self.name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DTypeVariable(Subscriptable):
     """An element type chosen among `options` by the arguments of a call."""
 

@@ -14,8 +14,8 @@ import numpy as np
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from .compiler.lower.signature import (Annotation, Declared, Names, PackAxes, Signature, declare)
-from .compiler.lower.specialise import (Shapes)
+from .compiler.lower.signature import Annotation, Declared, Names, PackAxes, Signature, declare
+from .compiler.lower.specialise import Shapes
 from .dtypes import DType, Vec
 from .extents import Extent, Number, evaluate, symbols
 from .kernels import Kernel

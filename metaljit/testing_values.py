@@ -140,13 +140,13 @@ def _strided(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def _reversed(x: NDArray[Any]) -> NDArray[Any]:
-    back = (slice(None, None, -1),) * x.ndim
+    back = (..., *(slice(None, None, -1),) * x.ndim)
     return x[back].copy()[back]
 
 
 def _offset(x: NDArray[Any]) -> NDArray[Any]:
     wide = np.zeros(tuple(n + 2 for n in x.shape), x.dtype)
-    view = wide[tuple(slice(1, n + 1) for n in x.shape)]
+    view = wide[(..., *(slice(1, n + 1) for n in x.shape))]
     view[...] = x
     return view
 
@@ -168,7 +168,7 @@ def _broadcast(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def _read_only(x: NDArray[Any]) -> NDArray[Any]:
-    fixed = x.copy()
+    fixed = np.array(x)
     fixed.flags.writeable = False
     return fixed
 

@@ -110,5 +110,7 @@ class Programs:
             for runner in ("interpret", *mj.available_devices()):
                 reason = program.wrong.get(runner)
                 marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
-                cases.append(pytest.param(program, runner, marks=marks, id=f"{program.kernel.__name__}-{runner}"))
+                cases.append(
+                    pytest.param(program, runner, marks=marks, id=f"{program.kernel.__name__}-{runner}")
+                )
         return pytest.mark.parametrize(("program", "runner"), cases)(test)

@@ -61,7 +61,11 @@ def squares(x: f32[N], out: Out[f32[N]]):
     out[i] = x[i] * x[i]
 
 
-programs.add(squares, lambda x: np.where(np.arange(len(x)) < 128, x * x, 0), lambda r: [(r.floats(100),), (r.floats(200),), (r.floats(3),)])
+programs.add(
+    squares,
+    lambda x: np.where(np.arange(len(x)) < 128, x * x, 0),
+    lambda r: [(r.floats(100),), (r.floats(200),), (r.floats(3),)],
+)
 
 
 @mj.kernel(grid="(ceil_div(H, 4), ceil_div(W, 16))", threadgroup=(4, 16))
@@ -163,7 +167,10 @@ def swap_all(x: InOut[i32[N]], total: Out[i32[1]]):
 
 programs.add(
     swap_all,
-    lambda x: (np.where(np.arange(len(x)) < 32, -np.arange(len(x)), x).astype(np.int32), x[:32].sum(keepdims=True)),
+    lambda x: (
+        np.where(np.arange(len(x)) < 32, -np.arange(len(x)), x).astype(np.int32),
+        x[:32].sum(keepdims=True),
+    ),
     lambda r: [(r.ints(20),), (r.ints(40),)],
 )
 
@@ -200,7 +207,9 @@ def reverse_in_place(x: InOut[f32[N]]):
         x[j] = a
 
 
-programs.add(reverse_in_place, lambda x: x[::-1], lambda r: [(r.floats(33),), (r.floats(64),), (r.floats(0),)])
+programs.add(
+    reverse_in_place, lambda x: x[::-1], lambda r: [(r.floats(33),), (r.floats(64),), (r.floats(0),)]
+)
 
 
 @mj.kernel(grid="ceil_div(N, 32)", threadgroup=32)
@@ -211,7 +220,9 @@ def increment_small(x: InOut[u8[N]]):
         x[i] *= 3
 
 
-programs.add(increment_small, lambda x: (x + np.uint8(1)) * np.uint8(3), lambda r: (r.bits(50, dtype=np.uint8),))
+programs.add(
+    increment_small, lambda x: (x + np.uint8(1)) * np.uint8(3), lambda r: (r.bits(50, dtype=np.uint8),)
+)
 
 
 @mj.kernel(grid="ceil_div(N, 32)", threadgroup=32)
@@ -234,7 +245,7 @@ programs.programs.pop()  # N is not bound by an argument: see test_doors
 
 
 @mj.kernel(grid="count", threadgroup=32)
-def spread(x: f32x3[N], count: i32, out: Out["f32x3[32 * count]"]):
+def spread(x: f32x3[N], count: i32, out: Out[f32x3[32 * count]]):
     i = global_index()
     out[i] = unchecked(x)[i % N] * 2 + f32x3(0, 1, i)
 
@@ -259,10 +270,17 @@ def label_counts(label: u8[H, W], value: f32[H, W], count: Out[i32[4]], total: O
 
 def _label(label: Any, value: Any) -> Any:
     ks = [label == k for k in range(4)]
-    return np.array([k.sum() for k in ks], np.int32), np.array([value[k].astype(np.float64).sum() for k in ks])
+    return np.array([k.sum() for k in ks], np.int32), np.array(
+        [value[k].astype(np.float64).sum() for k in ks]
+    )
 
 
-programs.add(label_counts, _label, lambda r: (r.ints(9, 11, high=6, dtype=np.uint8), r.floats(9, 11)), tolerance=Tolerance(1e-4, 1e-4))
+programs.add(
+    label_counts,
+    _label,
+    lambda r: (r.ints(9, 11, high=6, dtype=np.uint8), r.floats(9, 11)),
+    tolerance=Tolerance(1e-4, 1e-4),
+)
 
 
 @mj.kernel(grid="N", threadgroup=32)

@@ -89,7 +89,7 @@ programs.add(random_bits, _xorshift, lambda r: (r.bits(9),))
 
 
 @mj.kernel
-def splitmix(seed: u64, count: i32) -> "u64[count]":
+def splitmix(seed: u64, count: i32) -> u64[count]:
     i = position()
     z = seed + u64(i + 1) * 0x9E3779B97F4A7C15
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
@@ -141,7 +141,9 @@ def _philox(counter: Any, k0: int, k1: int) -> Any:
     return np.array(out, np.uint32).reshape(-1, 4)
 
 
-programs.add(philox, _philox, lambda r: [(r.bits(5, 4), 0xA4093822, 0x299F31D0), (np.zeros((1, 4), np.uint32), 0, 0)])
+programs.add(
+    philox, _philox, lambda r: [(r.bits(5, 4), 0xA4093822, 0x299F31D0), (np.zeros((1, 4), np.uint32), 0, 0)]
+)
 
 CRC = tuple(zlib.crc32(bytes([i])) ^ 0 for i in range(16))
 
@@ -232,7 +234,9 @@ def unpack_nibbles(x: u8[N]) -> u8[2 * N]:
 
 
 programs.add(
-    unpack_nibbles, lambda x: np.stack([x >> 4, x & 15], 1).reshape(-1), lambda r: (r.bits(9, dtype=np.uint8),)
+    unpack_nibbles,
+    lambda x: np.stack([x >> 4, x & 15], 1).reshape(-1),
+    lambda r: (r.bits(9, dtype=np.uint8),),
 )
 
 
@@ -264,7 +268,9 @@ def _fields(x: Any) -> Any:
     return b >> 31, ((b >> 23) & 255).astype(np.int32) - 127, b & 0x7FFFFF
 
 
-programs.add(float_fields, _fields, lambda r: (np.array([0, -0.0, 1, -1.5, 1e-40, np.inf, 3e38], np.float32),))
+programs.add(
+    float_fields, _fields, lambda r: (np.array([0, -0.0, 1, -1.5, 1e-40, np.inf, 3e38], np.float32),)
+)
 
 
 @mj.kernel
@@ -320,7 +326,7 @@ programs.add(reverse_complement, lambda s: 3 - s[::-1], lambda r: (r.ints(13, hi
 
 
 @mj.kernel
-def kmer_codes(s: u8[N], k: const[int]) -> "u32[N - k + 1]":
+def kmer_codes(s: u8[N], k: const[int]) -> u32[N - k + 1]:
     static_assert(k <= 16, "a code has 32 bits")
     i = position()
     code = u32(0)
@@ -330,10 +336,16 @@ def kmer_codes(s: u8[N], k: const[int]) -> "u32[N - k + 1]":
 
 
 def _kmers(s: Any, k: int) -> Any:
-    return np.array([int("".join(map(str, s[i : i + k].tolist())), 4) for i in range(len(s) - k + 1)], np.uint32)
+    return np.array(
+        [int("".join(map(str, s[i : i + k].tolist())), 4) for i in range(len(s) - k + 1)], np.uint32
+    )
 
 
-programs.add(kmer_codes, _kmers, lambda r: [(r.ints(20, high=4, dtype=np.uint8), 5), (r.ints(20, high=4, dtype=np.uint8), 16)])
+programs.add(
+    kmer_codes,
+    _kmers,
+    lambda r: [(r.ints(20, high=4, dtype=np.uint8), 5), (r.ints(20, high=4, dtype=np.uint8), 16)],
+)
 
 
 @mj.kernel
@@ -366,7 +378,12 @@ def _edit(a: Any, b: Any, n: Any, m: Any) -> Any:
 programs.add(
     edit_distance,
     _edit,
-    lambda r: (r.ints(9, 12, high=3, dtype=np.uint8), r.ints(9, 12, high=3, dtype=np.uint8), r.ints(9, high=13), r.ints(9, high=13)),
+    lambda r: (
+        r.ints(9, 12, high=3, dtype=np.uint8),
+        r.ints(9, 12, high=3, dtype=np.uint8),
+        r.ints(9, high=13),
+        r.ints(9, high=13),
+    ),
 )
 
 
@@ -400,11 +417,15 @@ def _smith(a: Any, b: Any) -> Any:
     return np.array(out, np.int16)
 
 
-programs.add(smith_waterman, _smith, lambda r: (r.ints(14, high=4, dtype=np.uint8), r.ints(6, 11, high=4, dtype=np.uint8)))
+programs.add(
+    smith_waterman,
+    _smith,
+    lambda r: (r.ints(14, high=4, dtype=np.uint8), r.ints(6, 11, high=4, dtype=np.uint8)),
+)
 
 
 @mj.kernel
-def gc_content(s: u8[N], window: const[int] = 4) -> "f32[N // window]":
+def gc_content(s: u8[N], window: const[int] = 4) -> f32[N // window]:
     i = position()
     return sum(s[i * window + k] in (1, 2) for k in range(window)) / window
 

@@ -84,9 +84,14 @@ def gauss5(u: f32[H, W]) -> f32[H, W]:
 
 
 def _gauss5(u: Any) -> Any:
-    return sum(
-        GAUSS[a] * GAUSS[b] * shifted(u.astype(np.float64), a - 2, b - 2, "reflect") for a in range(5) for b in range(5)
-    ) / 256
+    return (
+        sum(
+            GAUSS[a] * GAUSS[b] * shifted(u.astype(np.float64), a - 2, b - 2, "reflect")
+            for a in range(5)
+            for b in range(5)
+        )
+        / 256
+    )
 
 
 programs.add(gauss5, _gauss5, lambda r: (r.floats(5, 8),))
@@ -103,9 +108,9 @@ def box(u: u8[H, W], radius: const[int] = 1) -> u8[H, W]:
 
 programs.add(
     box,
-    lambda u: (
-        (sum(shifted(u.astype(int), a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)) + 4) // 9
-    ).astype(np.uint8),
+    lambda u: ((sum(shifted(u.astype(int), a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)) + 4) // 9).astype(
+        np.uint8
+    ),
     lambda r: (r.bits(6, 5, dtype=np.uint8),),
 )
 
@@ -124,7 +129,13 @@ def _dilate(u: Any) -> Any:
 
 
 programs.add(
-    dilate, _dilate, lambda r: [(r.bits(7, dtype=np.uint8),), (r.bits(4, 5, dtype=np.uint8),), (r.bits(2, 3, 4, dtype=np.uint8),)]
+    dilate,
+    _dilate,
+    lambda r: [
+        (r.bits(7, dtype=np.uint8),),
+        (r.bits(4, 5, dtype=np.uint8),),
+        (r.bits(2, 3, 4, dtype=np.uint8),),
+    ],
 )
 
 
@@ -149,7 +160,9 @@ def median(u: f32[H, W]) -> f32[H, W]:
 
 programs.add(
     median,
-    lambda u: np.median(np.stack([shifted(u, a, b, "symmetric") for a in (-1, 0, 1) for b in (-1, 0, 1)]), axis=0),
+    lambda u: np.median(
+        np.stack([shifted(u, a, b, "symmetric") for a in (-1, 0, 1) for b in (-1, 0, 1)]), axis=0
+    ),
     lambda r: (r.floats(5, 5),),
 )
 
@@ -185,7 +198,14 @@ def _over(f: Any, b: Any) -> Any:
     return np.where(a == 0, 0, np.concatenate([rgb, a], axis=-1))
 
 
-programs.add(over, _over, lambda r: (r.floats(3, 4, 4, low=0, high=1), np.where(r.bools(3, 4, 1), r.floats(3, 4, 4, low=0), np.float32(0))))
+programs.add(
+    over,
+    _over,
+    lambda r: (
+        r.floats(3, 4, 4, low=0, high=1),
+        np.where(r.bools(3, 4, 1), r.floats(3, 4, 4, low=0), np.float32(0)),
+    ),
+)
 
 
 @mj.kernel
@@ -198,7 +218,9 @@ def premultiply(u: u8x4[N]) -> u8x4[N]:
 
 programs.add(
     premultiply,
-    lambda u: np.concatenate([(u[:, :3].astype(int) * u[:, 3:] + 127) // 255, u[:, 3:]], axis=1).astype(np.uint8),
+    lambda u: np.concatenate([(u[:, :3].astype(int) * u[:, 3:] + 127) // 255, u[:, 3:]], axis=1).astype(
+        np.uint8
+    ),
     lambda r: (r.bits(40, 4, dtype=np.uint8),),
 )
 
@@ -227,7 +249,7 @@ def sample(u, y, x):
 
 
 @mj.kernel
-def resize(u: f32[H, W], height: i32, width: i32) -> "f32[height, width]":
+def resize(u: f32[H, W], height: i32, width: i32) -> f32[height, width]:
     y, x = position()
     sy = (y + 0.5) * H / height - 0.5
     sx = (x + 0.5) * W / width - 0.5
@@ -248,7 +270,10 @@ def _resize(u: Any, h: int, w: int) -> Any:
 
 
 programs.add(
-    resize, _resize, lambda r: [(r.floats(4, 6), 7, 9), (r.floats(5, 5), 2, 3), (r.floats(1, 1), 3, 3)], tolerance=Tolerance(1e-4, 1e-5)
+    resize,
+    _resize,
+    lambda r: [(r.floats(4, 6), 7, 9), (r.floats(5, 5), 2, 3), (r.floats(1, 1), 3, 3)],
+    tolerance=Tolerance(1e-4, 1e-5),
 )
 
 
@@ -262,7 +287,7 @@ programs.add(rotate90, lambda u: np.rot90(u), lambda r: (r.bits(3, 5, 3, dtype=n
 
 
 @mj.kernel
-def crop(u: f32[H, W], top: i32, left: i32, h: i32, w: i32) -> "f32[h, w]":
+def crop(u: f32[H, W], top: i32, left: i32, h: i32, w: i32) -> f32[h, w]:
     mj.lang.require(top >= 0 and left >= 0, "the corner lies inside")
     return u[position() + index(top, left)]
 
@@ -274,7 +299,11 @@ def _crop(u: Any, top: int, left: int, h: int, w: int) -> Any:
     return out
 
 
-programs.add(crop, _crop, lambda r: [(r.floats(6, 7), 1, 2, 3, 4), (r.floats(3, 3), 1, 1, 4, 4), (r.floats(2, 2), 5, 5, 2, 2)])
+programs.add(
+    crop,
+    _crop,
+    lambda r: [(r.floats(6, 7), 1, 2, 3, 4), (r.floats(3, 3), 1, 1, 4, 4), (r.floats(2, 2), 5, 5, 2, 2)],
+)
 
 
 @mj.kernel
@@ -284,7 +313,9 @@ def threshold_map(u: u8[H, W], t: u8, low: u8 = 0, high: u8 = 255) -> u8[H, W]:
 
 
 programs.add(
-    threshold_map, lambda u, t: np.where(u >= t, 255, 0).astype(np.uint8), lambda r: (r.bits(4, 4, dtype=np.uint8), 128)
+    threshold_map,
+    lambda u, t: np.where(u >= t, 255, 0).astype(np.uint8),
+    lambda r: (r.bits(4, 4, dtype=np.uint8), 128),
 )
 
 
@@ -294,7 +325,9 @@ def integral_row(u: u8[H, W]) -> u32[H, W]:
     return sum(u[y, k] for k in range(x + 1))
 
 
-programs.add(integral_row, lambda u: np.cumsum(u.astype(np.uint32), axis=1), lambda r: (r.bits(4, 30, dtype=np.uint8),))
+programs.add(
+    integral_row, lambda u: np.cumsum(u.astype(np.uint32), axis=1), lambda r: (r.bits(4, 30, dtype=np.uint8),)
+)
 
 
 @mj.kernel
@@ -351,7 +384,10 @@ def hsv_value(u: f32x3[N]) -> tuple[f32[N], f32[N]]:
 
 programs.add(
     hsv_value,
-    lambda u: (u.max(1), np.where(u.max(1) > 0, (u.max(1) - u.min(1)) / np.where(u.max(1) > 0, u.max(1), 1), 0)),
+    lambda u: (
+        u.max(1),
+        np.where(u.max(1) > 0, (u.max(1) - u.min(1)) / np.where(u.max(1) > 0, u.max(1), 1), 0),
+    ),
     lambda r: (r.floats(20, 3, low=-1, high=1),),
 )
 

@@ -51,7 +51,12 @@ def _softmax(x: Any) -> Any:
     return e / e.sum(-1, keepdims=True)
 
 
-programs.add(softmax, _softmax, lambda r: [(r.floats(7, low=-9, high=9),), (r.floats(3, 4, 5),), (r.floats(0, 3),)], tolerance=LOOSE)
+programs.add(
+    softmax,
+    _softmax,
+    lambda r: [(r.floats(7, low=-9, high=9),), (r.floats(3, 4, 5),), (r.floats(0, 3),)],
+    tolerance=LOOSE,
+)
 
 
 @mj.function
@@ -82,7 +87,9 @@ def _dense(x: Any, w: Any, b: Any, activation: str = "none") -> Any:
 programs.add(
     dense,
     _dense,
-    lambda r: [(r.floats(3, 5), r.floats(4, 5), r.floats(4), *a) for a in ((), ("relu",), ("gelu",), ("tanh",))],
+    lambda r: [
+        (r.floats(3, 5), r.floats(4, 5), r.floats(4), *a) for a in ((), ("relu",), ("gelu",), ("tanh",))
+    ],
     tolerance=LOOSE,
 )
 
@@ -116,13 +123,18 @@ def _attention(q: Any, k: Any, v: Any, causal: bool = False) -> Any:
 programs.add(
     attention,
     _attention,
-    lambda r: [(r.floats(4, 3), r.floats(6, 3), r.floats(6, 2)), (r.floats(5, 3), r.floats(5, 3), r.floats(5, 2), True)],
+    lambda r: [
+        (r.floats(4, 3), r.floats(6, 3), r.floats(6, 2)),
+        (r.floats(5, 3), r.floats(5, 3), r.floats(5, 2), True),
+    ],
     tolerance=LOOSE,
 )
 
 
 @mj.kernel
-def conv2d(x: f32[C, H, W], w: f32[N, C, 3, 3], stride: const[int] = 1) -> "f32[N, (H - 1) // stride + 1, (W - 1) // stride + 1]":
+def conv2d(
+    x: f32[C, H, W], w: f32[N, C, 3, 3], stride: const[int] = 1
+) -> f32[N, (H - 1) // stride + 1, (W - 1) // stride + 1]:
     n, y, z = position()
     x = border(x, "constant")
     return sum(
@@ -139,11 +151,18 @@ def _conv2d(x: Any, w: Any, stride: int = 1) -> Any:
     return np.einsum("cyxab,ncab->nyx", windows, w)
 
 
-programs.add(conv2d, _conv2d, lambda r: [(r.floats(2, 5, 6), r.floats(3, 2, 3, 3)), (r.floats(2, 5, 6), r.floats(1, 2, 3, 3), 2)], tolerance=LOOSE)
+programs.add(
+    conv2d,
+    _conv2d,
+    lambda r: [(r.floats(2, 5, 6), r.floats(3, 2, 3, 3)), (r.floats(2, 5, 6), r.floats(1, 2, 3, 3), 2)],
+    tolerance=LOOSE,
+)
 
 
 @mj.kernel
-def max_pool(x: f32[H, W], size: const[int] = 2) -> tuple["f32[H // size, W // size]", "i32[H // size, W // size]"]:
+def max_pool(
+    x: f32[H, W], size: const[int] = 2
+) -> tuple[f32[H // size, W // size], i32[H // size, W // size]]:
     y, z = position()
     best = -math.inf
     where = -1
@@ -188,7 +207,9 @@ def accuracy(logits: f32[B, C], label: u8[B]) -> f32:
 
 
 programs.add(
-    accuracy, lambda x, y: np.mean(x.argmax(1) == y), lambda r: (r.floats(20, 4), r.ints(20, high=4, dtype=np.uint8))
+    accuracy,
+    lambda x, y: np.mean(x.argmax(1) == y),
+    lambda r: (r.floats(20, 4), r.ints(20, high=4, dtype=np.uint8)),
 )
 
 
@@ -265,7 +286,9 @@ programs.add(
 
 
 @mj.kernel
-def adam(p: f32[*S], g: f32[*S], m: f32[*S], v: f32[*S], step: i32, rate: f32 = 1e-3) -> tuple[f32[*S], f32[*S], f32[*S]]:
+def adam(
+    p: f32[*S], g: f32[*S], m: f32[*S], v: f32[*S], step: i32, rate: f32 = 1e-3
+) -> tuple[f32[*S], f32[*S], f32[*S]]:
     i = position()
     m1 = 0.9 * m[i] + 0.1 * g[i]
     v1 = 0.999 * v[i] + 0.001 * g[i] ** 2
@@ -279,7 +302,12 @@ def _adam(p: Any, g: Any, m: Any, v: Any, step: int) -> Any:
     return p - 1e-3 * (m1 / (1 - 0.9**step)) / (np.sqrt(v1 / (1 - 0.999**step)) + 1e-8), m1, v1
 
 
-programs.add(adam, _adam, lambda r: (r.floats(3, 4), r.floats(3, 4), r.floats(3, 4), r.floats(3, 4, low=0), 3), tolerance=Tolerance(1e-4, 1e-5))
+programs.add(
+    adam,
+    _adam,
+    lambda r: (r.floats(3, 4), r.floats(3, 4), r.floats(3, 4), r.floats(3, 4, low=0), 3),
+    tolerance=Tolerance(1e-4, 1e-5),
+)
 
 
 @mj.kernel
@@ -363,13 +391,15 @@ programs.add(
 
 
 @mj.kernel
-def one_hot(label: u8[N], classes: i32) -> "f32[N, classes]":
+def one_hot(label: u8[N], classes: i32) -> f32[N, classes]:
     i, c = position()
     return label[i] == c
 
 
 programs.add(
-    one_hot, lambda y, c: (y[:, None] == np.arange(c)).astype(np.float32), lambda r: (r.ints(6, high=5, dtype=np.uint8), 4)
+    one_hot,
+    lambda y, c: (y[:, None] == np.arange(c)).astype(np.float32),
+    lambda r: (r.ints(6, high=5, dtype=np.uint8), 4),
 )
 
 

@@ -56,7 +56,8 @@ def matmul(a: f32[M, K], b: f32[K, N]) -> f32[M, N]:
 
 programs.add(
     matmul,
-    lambda a, b: a.astype(np.float64) @ b, lambda r: [(r.floats(5, 7), r.floats(7, 3)), (r.floats(2, 0), r.floats(0, 3))]
+    lambda a, b: a.astype(np.float64) @ b,
+    lambda r: [(r.floats(5, 7), r.floats(7, 3)), (r.floats(2, 0), r.floats(0, 3))],
 )
 
 
@@ -66,7 +67,9 @@ def row_means(x: f32[H, W]) -> f32[H]:
     return sum(x[i, k] for k in range(W)) / W
 
 
-programs.add(row_means, lambda x: x.astype(np.float64).mean(axis=1), lambda r: (r.floats(6, 11),), tolerance=LOOSE)
+programs.add(
+    row_means, lambda x: x.astype(np.float64).mean(axis=1), lambda r: (r.floats(6, 11),), tolerance=LOOSE
+)
 
 
 @mj.kernel
@@ -79,7 +82,10 @@ def layer_norm(x: f32[*B, N]) -> f32[*B, N]:
 
 programs.add(
     layer_norm,
-    lambda x: (x - x.astype(np.float64).mean(-1, keepdims=True)) / np.sqrt(x.astype(np.float64).var(-1, keepdims=True) + 1e-5),
+    lambda x: (
+        (x - x.astype(np.float64).mean(-1, keepdims=True))
+        / np.sqrt(x.astype(np.float64).var(-1, keepdims=True) + 1e-5)
+    ),
     lambda r: (r.floats(3, 4, 9),),
     tolerance=LOOSE,
 )
@@ -92,7 +98,9 @@ def total(x: f32[N]) -> f32:
 
 programs.add(
     total,
-    lambda x: np.sum(x.astype(np.float64)), lambda r: [(r.floats(1000),), (r.floats(0),)], tolerance=Tolerance(1e-4, 1e-3)
+    lambda x: np.sum(x.astype(np.float64)),
+    lambda r: [(r.floats(1000),), (r.floats(0),)],
+    tolerance=Tolerance(1e-4, 1e-3),
 )
 
 
@@ -138,7 +146,8 @@ def polynomial(x: T[*S]) -> T[*S]:
 
 programs.add(
     polynomial,
-    lambda x: sum(np.float32(c) * x**k for k, c in enumerate(COEFFICIENTS)).astype(np.float32), lambda r: (r.floats(4, 5),)
+    lambda x: sum(np.float32(c) * x**k for k, c in enumerate(COEFFICIENTS)).astype(np.float32),
+    lambda r: (r.floats(4, 5),),
 )
 
 
@@ -226,7 +235,7 @@ programs.add(euclid, _gcd, lambda r: (r.ints(30, high=1000), r.ints(30, high=100
 
 
 @mj.kernel
-def block_max(x: f32[N], size: const[int]) -> "f32[N // size]":
+def block_max(x: f32[N], size: const[int]) -> f32[N // size]:
     require(N % size == 0, "the blocks must be whole")
     i = position()
     return max(x[i * size + k] for k in range(size))
@@ -234,7 +243,8 @@ def block_max(x: f32[N], size: const[int]) -> "f32[N // size]":
 
 programs.add(
     block_max,
-    lambda x, size: x.reshape(-1, size).max(axis=1), lambda r: [(r.floats(24), 4), (r.floats(24), 3)]
+    lambda x, size: x.reshape(-1, size).max(axis=1),
+    lambda r: [(r.floats(24), 4), (r.floats(24), 3)],
 )
 
 
@@ -296,7 +306,11 @@ def prefix(x: i16[N]) -> i32[N]:
     return sum(x[k] for k in range(i + 1))
 
 
-programs.add(prefix, lambda x: np.cumsum(x.astype(np.int64)).astype(np.int32), lambda r: (r.ints(13, low=-50, dtype=np.int16),))
+programs.add(
+    prefix,
+    lambda x: np.cumsum(x.astype(np.int64)).astype(np.int32),
+    lambda r: (r.ints(13, low=-50, dtype=np.int16),),
+)
 
 
 @mj.kernel
@@ -322,8 +336,7 @@ def any_all(x: i32[N]) -> mj.lang.bool_[2]:
 
 
 programs.add(
-    any_all,
-    lambda x: np.array([np.any(x > 90), np.all(x >= 0)]), lambda r: [(r.ints(9),), (r.ints(0),)]
+    any_all, lambda x: np.array([np.any(x > 90), np.all(x >= 0)]), lambda r: [(r.ints(9),), (r.ints(0),)]
 )
 
 
@@ -353,7 +366,11 @@ def divisions(x: i16[N], y: i16[N]) -> tuple[i16[N], i16[N], i16[N]]:
 
 programs.add(
     divisions,
-    lambda x, y: (x - y, np.where(y != 0, x // np.where(y == 0, 1, y), 0), np.where(y != 0, x % np.where(y == 0, 1, y), 0)),
+    lambda x, y: (
+        x - y,
+        np.where(y != 0, x // np.where(y == 0, 1, y), 0),
+        np.where(y != 0, x % np.where(y == 0, 1, y), 0),
+    ),
     lambda r: (r.ints(40, low=-20, high=20, dtype=np.int16), r.ints(40, low=-4, high=4, dtype=np.int16)),
 )
 
@@ -364,7 +381,9 @@ def wraps(x: I[N]) -> I[N]:
     return (x[i] + 100) * x[i]
 
 
-programs.add(wraps, lambda x: (x + x.dtype.type(100)) * x, lambda r: [(r.bits(9, dtype=d),) for d in "bhilBHIL"])
+programs.add(
+    wraps, lambda x: (x + x.dtype.type(100)) * x, lambda r: [(r.bits(9, dtype=d),) for d in "bhilBHIL"]
+)
 
 
 @mj.kernel
@@ -378,7 +397,9 @@ def wide_sum(x: T[H, W]) -> T[H]:
 
 programs.add(
     wide_sum,
-    lambda x: x.astype(np.float64).sum(axis=1), lambda r: [(r.floats(3, 500, dtype=np.float16),), (r.floats(3, 50),)], tolerance=Tolerance(1e-2, 1e-2)
+    lambda x: x.astype(np.float64).sum(axis=1),
+    lambda r: [(r.floats(3, 500, dtype=np.float16),), (r.floats(3, 50),)],
+    tolerance=Tolerance(1e-2, 1e-2),
 )
 
 
@@ -391,8 +412,7 @@ def signed_root(x: f32[N]) -> f32[N]:
 
 
 programs.add(
-    signed_root,
-    lambda x: np.where(x > 0, np.sqrt(np.abs(x)), -np.sqrt(np.abs(x))), lambda r: (r.floats(15),)
+    signed_root, lambda x: np.where(x > 0, np.sqrt(np.abs(x)), -np.sqrt(np.abs(x))), lambda r: (r.floats(15),)
 )
 
 
@@ -413,7 +433,9 @@ def search_sorted(t: f32[M], x: f32[N]) -> i32[N]:
     return low
 
 
-programs.add(search_sorted, _bisect, lambda r: [(np.sort(r.floats(23)), r.floats(30)), (r.floats(0), r.floats(4))])
+programs.add(
+    search_sorted, _bisect, lambda r: [(np.sort(r.floats(23)), r.floats(30)), (r.floats(0), r.floats(4))]
+)
 
 
 @mj.kernel
@@ -424,7 +446,9 @@ def convolve_full(x: f32[N], k: f32[M]) -> f32[N + M - 1]:
 
 programs.add(
     convolve_full,
-    lambda x, k: np.convolve(x.astype(np.float64), k, mode="full"), lambda r: [(r.floats(11), r.floats(3)), (r.floats(2), r.floats(5))], tolerance=LOOSE
+    lambda x, k: np.convolve(x.astype(np.float64), k, mode="full"),
+    lambda r: [(r.floats(11), r.floats(3)), (r.floats(2), r.floats(5))],
+    tolerance=LOOSE,
 )
 
 
@@ -453,7 +477,12 @@ def norm(x: f32[N]) -> f32:
     return math.sqrt(acc)
 
 
-programs.add(norm, lambda x: np.float32(np.hypot.reduce(x.astype(np.float64))), lambda r: (r.floats(9),), tolerance=LOOSE)
+programs.add(
+    norm,
+    lambda x: np.float32(np.hypot.reduce(x.astype(np.float64))),
+    lambda r: (r.floats(9),),
+    tolerance=LOOSE,
+)
 
 
 def _f16(x: Any) -> Any:

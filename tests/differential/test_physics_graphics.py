@@ -139,7 +139,12 @@ def _verlet(x: Any, v: Any, dt: float, steps: int) -> Any:
     return p, q
 
 
-programs.add(verlet, _verlet, lambda r: (r.floats(7, 2, low=0.5), r.floats(7, 2), 0.01, 50), tolerance=Tolerance(1e-3, 1e-3))
+programs.add(
+    verlet,
+    _verlet,
+    lambda r: (r.floats(7, 2, low=0.5), r.floats(7, 2), 0.01, 50),
+    tolerance=Tolerance(1e-3, 1e-3),
+)
 
 
 @mj.kernel
@@ -157,7 +162,9 @@ def _life(u: Any) -> Any:
     return ((n == 3) | ((n == 2) & (u > 0))).astype(np.uint8)
 
 
-programs.add(life, _life, lambda r: [(r.ints(6, 7, high=2, dtype=np.uint8),), (r.ints(1, 3, high=2, dtype=np.uint8),)])
+programs.add(
+    life, _life, lambda r: [(r.ints(6, 7, high=2, dtype=np.uint8),), (r.ints(1, 3, high=2, dtype=np.uint8),)]
+)
 
 
 @mj.kernel
@@ -182,7 +189,7 @@ programs.add(ising_energy, _ising, lambda r: (np.where(r.bools(5, 4), 1, -1).ast
 
 
 @mj.kernel
-def mandelbrot(height: i32, width: i32, limit: i32) -> "u8[height, width]":
+def mandelbrot(height: i32, width: i32, limit: i32) -> u8[height, width]:
     y, x = position()
     cx = 3.0 * x / width - 2.0
     cy = 2.0 * y / height - 1.0
@@ -209,7 +216,7 @@ programs.add(mandelbrot, _mandelbrot, lambda r: [(9, 12, 40), (0, 5, 3)])
 
 
 @mj.kernel
-def spheres(width: i32, c: f32x3[N], radius: f32[N], light: f32x3) -> "f32[width, width]":
+def spheres(width: i32, c: f32x3[N], radius: f32[N], light: f32x3) -> f32[width, width]:
     """The shade of the nearest sphere, seen along z."""
     y, x = position()
     u, v = 2.0 * x / width - 1, 2.0 * y / width - 1
@@ -244,7 +251,12 @@ def _spheres(w: int, c: Any, r: Any, light: Any) -> Any:
     return out
 
 
-programs.add(spheres, _spheres, lambda r: (11, r.floats(3, 3, low=-1, high=1), r.floats(3, low=0.2, high=0.8), (1, -1, -1)), tolerance=Tolerance(1e-3, 1e-3))
+programs.add(
+    spheres,
+    _spheres,
+    lambda r: (11, r.floats(3, 3, low=-1, high=1), r.floats(3, low=0.2, high=0.8), (1, -1, -1)),
+    tolerance=Tolerance(1e-3, 1e-3),
+)
 
 
 @mj.function
@@ -266,7 +278,7 @@ def value_noise(p: f32x2) -> f32:
 
 
 @mj.kernel
-def clouds(height: i32, width: i32, octaves: const[int] = 3) -> "f32[height, width]":
+def clouds(height: i32, width: i32, octaves: const[int] = 3) -> f32[height, width]:
     y, x = position()
     p = f32x2(x, y) / 4 - 1
     total, gain = 0.0, 0.5
@@ -316,7 +328,7 @@ programs.add(bounce, _bounce, lambda r: (r.floats(8, 3), r.floats(8, 3)), tolera
 
 
 @mj.kernel
-def signed_distance(height: i32, width: i32, centre: f32x2, half: f32x2) -> "f32[height, width]":
+def signed_distance(height: i32, width: i32, centre: f32x2, half: f32x2) -> f32[height, width]:
     """To a box, in pixels."""
     y, x = position()
     q = abs(f32x2(x, y) - centre) - half
@@ -343,7 +355,9 @@ def _upsample(u: Any, axis: int, size: int) -> Any:
     return np.take(u, k, axis) + np.take(u, [0], axis)
 
 
-programs.add(upsample_axis, _upsample, lambda r: [(r.floats(7), 0, 2), (r.floats(3, 5), 1, 3), (r.floats(3, 5), -1, 3)])
+programs.add(
+    upsample_axis, _upsample, lambda r: [(r.floats(7), 0, 2), (r.floats(3, 5), 1, 3), (r.floats(3, 5), -1, 3)]
+)
 
 
 @mj.kernel

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from expressions import Expr, expressions, samples
 from hypothesis import given
 from hypothesis import strategies as st
+from random_expressions import Expr, expressions, samples
 
 import metaljit as mj
 from metaljit.dtypes import DTYPES
@@ -40,7 +40,9 @@ def check(results: list[Expr], seed: int) -> None:
         for r, a, e in zip(results, actual, expected, strict=True):
             found = difference(a, e, tolerance=EXACT, signed_zeros=True)
             if found is not None:
-                at = next(k for k in range(COUNT) if difference(a[k], e[k], tolerance=EXACT, signed_zeros=True))
+                at = next(
+                    k for k in range(COUNT) if difference(a[k], e[k], tolerance=EXACT, signed_zeros=True)
+                )
                 used = {n: arrays[n][at] for n in names if n in r.text}
                 raise AssertionError(f"on {name}: {r.text} is {a[at]!r}, not {e[at]!r}, where {used}")
 

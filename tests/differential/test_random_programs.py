@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from expressions import samples
 from hypothesis import given
 from hypothesis import strategies as st
-from programs import ARRAYS, programs
+from random_expressions import samples
+from random_programs import ARRAYS, programs
 
 import metaljit as mj
 from metaljit.dtypes import DTYPES

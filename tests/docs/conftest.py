@@ -1,8 +1,8 @@
-"""Lets the tests of this folder import `documents` beside them."""
+"""Lets the tests of this folder import `documents`, `failing` and `slugs`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))

@@ -43,7 +43,9 @@ def test_every_border_mode_is_told(mode: str) -> None:
 
 
 def test_every_setting_is_told() -> None:
-    told = set(re.findall(r"^\| `(METALJIT_\w+)` \|", (DOCS / "devices.md").read_text(encoding="utf-8"), re.M))
+    told = set(
+        re.findall(r"^\| `(METALJIT_\w+)` \|", (DOCS / "devices.md").read_text(encoding="utf-8"), re.M)
+    )
     sources = [p for f in ("metaljit", "grammar", "runtime", "stdlib_ops") for p in (ROOT / f).rglob("*.py")]
     read = {
         name

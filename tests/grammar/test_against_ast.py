@@ -415,7 +415,8 @@ def blocks(draw: st.DrawFn, depth: int, indent: str) -> str:
 @st.composite
 def statements(draw: st.DrawFn, depth: int, indent: str) -> str:
     if depth == 0 or draw(st.booleans()):
-        return draw(SIMPLE) + draw(st.sampled_from(["\n", " # note\n", "\n\n", ";\n"]))
+        end = draw(st.sampled_from(["\n", " # note\n", "\n\n", ";\n"]))
+        return f"{draw(SIMPLE)}{end}"
     header = draw(HEADERS)
     text = header + draw(blocks(depth - 1, indent))
     if header.startswith("if"):

@@ -78,6 +78,8 @@ pass_ = at(tree.Pass)
         ("a(b, *c, d=1)", at(Call, a, (b, at(Star, c)), (at(Keyword, "d", one),))),
         ("a(d=1, *c)", at(Call, a, (at(Star, c),), (at(Keyword, "d", one),))),
         ("-a", at(tree.Unary, "-", a)),
+        ("-(-a)", at(tree.Unary, "-", at(tree.Unary, "-", a))),
+        ("- -a", at(tree.Unary, "-", at(tree.Unary, "-", a))),
         ("not a", at(tree.Unary, "not", a)),
         ("-a ** b", at(tree.Unary, "-", at(Binary, "**", a, b))),
         ("a ** -b", at(Binary, "**", a, at(tree.Unary, "-", b))),
@@ -373,6 +375,12 @@ def test_only_the_first_string_is_the_docstring() -> None:
     assert module.docstring == "ab"
     assert module.span.text == "# note\n\n'a' 'b'\nx = 1"
     assert parse_module(Source("test.mjk", "x = 'a'")).docstring is None
+
+
+@pytest.mark.parametrize("module", ["metaljit", "metaljit.lang"])
+def test_everything_may_be_imported_from_metaljit_only(module: str) -> None:
+    (statement,) = parse_module(Source("test.mjk", f"from {module} import *")).body
+    assert statement == at(tree.Import, module, None, (), 0)
 
 
 def test_both_doors_give_the_same_function() -> None:

@@ -9,11 +9,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...dtypes import BF16, BOOL, F16, DType, Vec, with_lanes
 from ...operation_rules import Operation, Refusal, Typing, check
 from ...operations import OPERATIONS
 from ...source import Span
 from .. import ir
+from ..bounds import Poly
 from .body import Body
 from .convert import convert
 from .literals import describe, literal_beside, typed
@@ -158,8 +161,11 @@ def apply(body: Body, op: Operation, args: Sequence[Value], span: Span, spans: S
     result = with_lanes(typing.result, n)
     if n > 1:
         return _on_lanes(body, op, operands, typing, n, span)
+    known = [o.expr.value for o in operands if isinstance(o.expr, ir.Const)]
+    if len(known) == len(operands):
+        return _folded(op, typing, known)
     poly, exact = polynomial(body, op.name, operands, typing.result)
-    holds, fails = facts_of(op.name, operands)
+    holds, fails = facts_of(body, op.name, operands)
     return Typed(ir.Apply(op.name, tuple(o.expr for o in operands), result, exact), poly, holds, fails)
 
 
@@ -195,18 +201,22 @@ def _typing(op: Operation, values: Sequence[Typed], span: Span) -> Typing:
 
 def _fold_operation(op: Operation, args: Sequence[Value], span: Span) -> Value | None:
     """A function of literals alone, computed in the types it would have at run time."""
-    import numpy as np
-
     raw = [v.value for v in args if isinstance(v, Literal)]
     if not all(isinstance(v, int | float) for v in raw):
         return None
     values = [typed(Literal(v), span) for v in raw]
     typing = _typing(op, values, span)
+    return _folded(op, typing, raw)  # type: ignore[arg-type]
+
+
+def _folded(op: Operation, typing: Typing, numbers: Sequence[int | float | bool]) -> Value:
+    """An operation on known numbers, by the table's own meaning."""
     with np.errstate(all="ignore"):
-        operands = [np.asarray(v).astype(t.numpy)[()] for v, t in zip(raw, typing.operands, strict=True)]
-        result = op.meaning(*operands)
-    item = np.asarray(result).astype(typing.result.numpy)
-    return Typed(ir.Const(item.item(), typing.result), None) if typing.result != BOOL else Literal(bool(item))
+        operands = [np.asarray(v).astype(t.numpy)[()] for v, t in zip(numbers, typing.operands, strict=True)]
+        item = np.asarray(op.meaning(*operands)).astype(typing.result.numpy).item()
+    if typing.result == BOOL:
+        return Literal(bool(item))
+    return Typed(ir.Const(item, typing.result), Poly.of(item) if typing.result.is_integer else None)
 
 
 def truth(body: Body, value: Value, span: Span) -> Literal | Typed:
@@ -221,6 +231,8 @@ def truth(body: Body, value: Value, span: Span) -> Literal | Typed:
                 span,
                 help="write `any(v)` or `all(v)`",
             )
+        case Typed(ir.Const(v, _)):
+            return Literal(bool(v))
         case Typed() if value.type == BOOL:
             return value
         case Typed():

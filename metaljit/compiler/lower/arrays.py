@@ -19,9 +19,10 @@ from .arithmetic import apply, join_conditions
 from .body import Body, Unit
 from .convert import convert, implicit, index_type
 from .literals import describe, typed
-from .values import Group, Literal, Private, Typed, Value, View, fault
+from .values import Group, Literal, Private, Typed, Value, View, fault, join_literals, join_types
 
 ZERO = ir.Const(0, I32)
+SELECTED = 32  # computed items that a run-time index may choose from
 PERIODIC = ("reflect", "symmetric", "wrap", "antiperiodic")
 
 
@@ -287,10 +288,11 @@ def table(body: Body, items: Sequence[Value], index: Value, span: Span) -> Value
         if not -len(items) <= index.value < len(items):
             fault("index-range", f"the tuple has {len(items)} items and no item {index.value}", span)
         return items[index.value]
+    if items and all(isinstance(i, Group) for i in items):
+        return _rows(body, [i for i in items if isinstance(i, Group)], index, span)
     numbers = [i.value for i in items if isinstance(i, Literal) and isinstance(i.value, int | float)]
     if len(numbers) != len(items) or not items:
-        fault("not-constant", "only a tuple of constant numbers can be indexed at run time", span,
-              help="use local_array(…) for computed values")  # fmt: skip
+        return _selected(body, items, index, span)
     element = _table_type(numbers, span)
     at = typed(index_type(body, index, span, "an index"), span, I32)
     bound = typed(Literal(len(items)), span, I32)
@@ -307,23 +309,45 @@ def table(body: Body, items: Sequence[Value], index: Value, span: Span) -> Value
     return Typed(ir.Choose(ir.InRange(at.expr, bound.expr, True), load, zero))
 
 
+def _rows(body: Body, rows: Sequence[Group], index: Value, span: Span) -> Value:
+    """A tuple of tuples at a run-time index: column by column."""
+    if len({len(r.items) for r in rows}) != 1:
+        fault("not-constant", "tuples of different lengths cannot be indexed at run time", span)
+    at = body.pinned(index, span)
+    columns = zip(*(r.items for r in rows), strict=True)
+    return Group(tuple(table(body, column, at, span) for column in columns))
+
+
+def _selected(body: Body, items: Sequence[Value], index: Value, span: Span) -> Value:
+    """A tuple of computed numbers at a run-time index: a chain of choices; 0 outside."""
+    if not items or len(items) > SELECTED or not all(isinstance(i, Typed | Literal) for i in items):
+        fault("not-constant", f"only a tuple of at most {SELECTED} numbers can be indexed at run time", span,
+              help="use local_array(…) for computed values")  # fmt: skip
+    typed_items = [i for i in items if isinstance(i, Typed)]
+    kinds = [join_types(typed_items[0], i) for i in items] if typed_items else [None]
+    if None in kinds:
+        fault("type-join", "the items of this tuple have different types", span)
+    type = max((k for k in kinds if k is not None), key=lambda k: k.scalar.bits)
+    at = typed(index_type(body, body.pinned(index, span), span, "an index"), span, I32)
+    chosen = convert(body, Literal(0), type, span).expr
+    for k, item in reversed(list(enumerate(items))):
+        here = ir.Apply("equal", (at.expr, ir.Const(k, I32)), BOOL)
+        chosen = ir.Choose(here, convert(body, item, type, span).expr, chosen)
+    return Typed(chosen)
+
+
 def element_value(value: int | float | bool, dtype: DType) -> int | float | bool:
     return float(value) if dtype.is_float else bool(value) if dtype == BOOL else int(value)
 
 
 def _table_type(numbers: Sequence[int | float | bool], span: Span) -> DType:
-    from .values import Literal as L
-    from .values import join_types
-
-    found = join_types(L(numbers[0]), L(numbers[0]))
-    for n in numbers[1:]:
-        joined = join_types(L(numbers[0]), L(n))
-        if joined is None:
-            fault("type-join", "a constant table holds numbers or bools, not both", span)
-        if isinstance(found, DType) and isinstance(joined, DType):
-            found = joined if joined.is_float or joined.bits > found.bits else found
-    assert isinstance(found, DType)
-    return found
+    """The first of i32, u32, i64, u64 that holds all, f32 where one is a float, bool where all are."""
+    if len({isinstance(n, bool) for n in numbers}) > 1:
+        fault("type-join", "a constant table holds numbers or bools, not both", span)
+    joined = join_literals(list(numbers))
+    if joined is None:
+        fault("literal-range", "no integer type holds all numbers of this table", span)
+    return joined
 
 
 def bordered(body: Body, view: Value, mode: Value, value: Value | None, span: Span, mode_span: Span) -> View:

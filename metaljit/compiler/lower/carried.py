@@ -42,7 +42,8 @@ ATTEMPTS = 8
 
 @dataclass(frozen=True)
 class Turns:
-    """A loop to be lowered: what starts a turn (and gives a `for`'s variable), and one turn (or all, unrolled).
+    """A loop to be lowered: what starts a turn (and gives a `for`'s variable), one turn (or all, unrolled), and
+    the emission of the loop around its lowered body.
 
     With `constants`, a need for a compile-time constant is raised, not reported. `flows`: names that the loop
     does not carry keep what the last turn gave them.
@@ -52,6 +53,7 @@ class Turns:
     names: Sequence[str]
     enter: Callable[[], ir.Var | None]
     turn: Callable[[], None]
+    close: Callable[[Lowered], None]
     constants: bool = False
     flows: bool = False
 
@@ -303,8 +305,7 @@ def _leave_names(body: Body, frame: LoopFrame, before: dict[str, Value], loop: T
             type = c.var.type
             poly = _bounded(body, n, type, c.bounds) if isinstance(type, DType) and type.is_integer else None
             c.held = Typed(ir.Read(c.var), poly)
-    if loop.flows:
-        body.block += made.block
+    loop.close(made)
     for n, c in frame.carried.items():
         outer = next((f for f in reversed(body.loops) if n in f.carried), None)
         if outer is not None:

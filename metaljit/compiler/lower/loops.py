@@ -179,9 +179,11 @@ def counted(body: Body, node: tree.For, r: Range, *, constants: bool = False) ->
         return var
 
     names = [n for n in statements.assigned(node.body) if n != name]
-    made = carried.run(body, carried.Turns(node, names, enter, turn, constants))
-    assert made.var is not None
-    body.emit(ir.For(made.var, head[0].expr, head[1].expr, r.step, tuple(made.block), node.span))
+    def close(made: carried.Lowered) -> None:
+        assert made.var is not None
+        body.emit(ir.For(made.var, head[0].expr, head[1].expr, r.step, tuple(made.block), node.span))
+
+    carried.run(body, carried.Turns(node, names, enter, turn, close, constants))
     body.env[name] = Unset("the loop may not run", node.span, "this loop")
 
 
@@ -222,9 +224,10 @@ def unrolled(body: Body, node: tree.For, items: Sequence[Value]) -> None:
             body.mutable.add(frame.stop.number)
             body.emit(ir.Declare(frame.stop, ir.Const(False, BOOL), span))
 
-    made = carried.run(body, carried.Turns(node, names, enter, turn, flows=not leaves))
-    if leaves:
+    def close(made: carried.Lowered) -> None:
         body.block += made.block
+
+    made = carried.run(body, carried.Turns(node, names, enter, turn, close, flows=not leaves))
     if not leaves:
         body.env.update({n: v for n, v in made.env.items() if n in targets})
         if made.done:
@@ -282,14 +285,17 @@ def while_loop(body: Body, node: tree.While) -> None:
         if isinstance(condition, Typed):
             body.assume(condition.holds)
 
-    made = carried.run(body, carried.Turns(node, statements.assigned(node.body), enter, turn))
-    before, condition = parts[-1]
-    limit = body.unit.options.loop_limit
-    turns = body.var("turns", U32)
-    body.unit.sites.append(Site(f"a `while` loop ran more than {limit} turns", node.span))
-    body.emit(
-        ir.Loop(before, condition, tuple(made.block), node.span, turns, len(body.unit.sites) - 1, limit)
-    )
+    def close(made: carried.Lowered) -> None:
+        before, condition = parts[-1]
+        limit = body.unit.options.loop_limit
+        turns = body.var("turns", U32)
+        body.unit.sites.append(Site(f"a `while` loop ran more than {limit} turns", node.span))
+        body.emit(
+            ir.Loop(before, condition, tuple(made.block), node.span, turns, len(body.unit.sites) - 1, limit)
+        )
+
+    carried.run(body, carried.Turns(node, statements.assigned(node.body), enter, turn, close))
+    condition = parts[-1][1]
     if isinstance(condition, ir.Const) and condition.value and "break" not in leaving(node.body):
         # only `return` ends it, or the limit of its turns: what comes then is never used, but must be there
         zeros = [convert(body, Literal(0), t, node.span).expr for t in body.plan.types()]

@@ -101,7 +101,9 @@ def _poly_of_bits(body: Body, name: str, operands: Sequence[Typed], result: DTyp
     return None
 
 
-def facts_of(name: str, operands: Sequence[Typed]) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
+def facts_of(
+    body: Body, name: str, operands: Sequence[Typed]
+) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
     """What holds where a comparison of integers is true, and where it is false."""
     if len(operands) != 2 or operands[0].poly is None or operands[1].poly is None:
         return (), ()
@@ -116,7 +118,15 @@ def facts_of(name: str, operands: Sequence[Typed]) -> tuple[tuple[Poly, ...], tu
         case "greater_equal":
             return (a - b,), (b - a - 1,)
         case "equal":
-            return (a - b, b - a), ()
+            return (a - b, b - a), _apart(body, a, b)
         case "not_equal":
-            return (), (a - b, b - a)
+            return _apart(body, a, b), (a - b, b - a)
     return (), ()
+
+
+def _apart(body: Body, a: Poly, b: Poly) -> tuple[Poly, ...]:
+    """a != b says something where one of them is known to be at the other's edge: 0 <= i and i != 0 is 1 <= i."""
+    facts = body.unit.facts
+    if facts.proves(a - b):
+        return (a - b - 1,)
+    return (b - a - 1,) if facts.proves(b - a) else ()

@@ -40,7 +40,7 @@ from .values import (
 def lower_body(body: Body, function: tree.Function) -> None:
     """All statements of a function; a path that ends without `return` where a value is due is a fault."""
     lower_block(body, function.body)
-    due = body.plan.fixed or body.returns
+    due = body.plan.fixed or any(v != Literal(None) for v, _ in body.returns)
     if not body.done and due and not body.unit.diagnostics:
         with body.reporting():
             fault(

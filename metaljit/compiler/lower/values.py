@@ -8,6 +8,7 @@ A Literal takes its type from what it meets; a Typed has one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeAlias
 
@@ -161,7 +162,7 @@ def join_types(a: Value, b: Value) -> Type | None:
         case Typed(), Typed():
             return a.type if a.type == b.type else None
         case Literal(), Literal():
-            return _join_literals(a.value, b.value)
+            return join_literals([a.value, b.value])
         case (Literal(value), Typed()) | (Typed(), Literal(value)):
             typed = a if isinstance(a, Typed) else b
             assert isinstance(typed, Typed)
@@ -170,15 +171,19 @@ def join_types(a: Value, b: Value) -> Type | None:
             return None
 
 
-def _join_literals(x: Any, y: Any) -> DType | None:
-    if not all(isinstance(v, int | float) for v in (x, y)):
+def join_literals(numbers: Sequence[Any]) -> DType | None:
+    """The type of several literals: bool of bools, f32 where one is a float, else the first that holds all."""
+    if not all(isinstance(n, int | float) for n in numbers):
         return None
-    if isinstance(x, bool) != isinstance(y, bool):
-        return None
-    if isinstance(x, float) or isinstance(y, float):
+    bools = [isinstance(n, bool) for n in numbers]
+    if any(bools):
+        return BOOL if all(bools) else None
+    if any(isinstance(n, float) for n in numbers):
         return F32
-    a, b = literal_type(x), literal_type(y)
-    return a if a.bits > b.bits or (a.bits == b.bits and a.kind == "uint") else b
+    for dtype in (I32, U32, I64, U64):
+        if all(dtype.smallest <= n <= dtype.largest for n in numbers):
+            return dtype
+    return None
 
 
 def _join_literal(value: Any, type: Type) -> Type | None:

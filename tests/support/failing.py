@@ -27,11 +27,9 @@ def marks(text: str) -> list[tuple[int, str]]:
 
 def raised(text: str, path: Path, kernels: bool) -> mj.MetaljitError:
     """What running a program (or compiling the kernels of a text, for all that they declare) raises."""
+    run = compile_text if kernels else run_python
     with pytest.raises(mj.MetaljitError) as caught:
-        if kernels:
-            compile_text(text, path)
-        else:
-            run_python(text, path)
+        run(text, path)
     return caught.value
 
 

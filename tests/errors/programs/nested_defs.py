@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """A kernel made by a function that is made by a function."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """A kernel in a function that is indented by tabs."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """A syntax error of the language (it is none of Python's) in an indented function."""
 
 import numpy as np

@@ -145,9 +145,14 @@ def expressions(draw: st.DrawFn, names: Mapping[str, DType], depth: int) -> Expr
     for _ in range(4):
         match draw(st.integers(0, 5)):
             case 0:
-                made: Expr | None = cast(draw(st.sampled_from(list(DTYPES.values()))), draw(expressions(names, depth - 1)))
+                made: Expr | None = cast(
+                    draw(st.sampled_from(list(DTYPES.values()))), draw(expressions(names, depth - 1))
+                )
             case 1:
-                made = operation(SYMBOLS[draw(st.sampled_from(["-", "~", "not"])), 1], [draw(expressions(names, depth - 1))])
+                made = operation(
+                    SYMBOLS[draw(st.sampled_from(["-", "~", "not"])), 1],
+                    [draw(expressions(names, depth - 1))],
+                )
             case 2:
                 op = OPERATIONS[draw(st.sampled_from(FUNCTIONS))]
                 made = operation(op, [operand() for _ in range(op.arity)])

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Kernels inside a class, a function and an `if`: the place is that of the file."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Options on several lines above the function."""
 
 import numpy as np

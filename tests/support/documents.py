@@ -198,7 +198,7 @@ def _arguments(kernel: mj.Kernel, node: ast.Call) -> Iterator[tuple[str, Any]]:
     from metaljit.cli_kernels import signature
 
     params = [p for p in signature(kernel).params if p.kind != "out"]
-    elements = {p.name: p.annotation and p.annotation.element for p in params}
+    elements = {p.name: p.annotation.element if p.annotation else None for p in params}
     for p, a in zip(params, node.args, strict=False):
         yield p.name, _value(a, elements[p.name])
     for k in node.keywords:

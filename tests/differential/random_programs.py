@@ -49,7 +49,18 @@ class Text:
                 return self.pick(self.names)
 
     def index(self) -> str:
-        return self.pick(["i", "i + 1", "i - 1", "0", "N - 1 - i", "i * 2", "i // 2", *(n for n in self.names if n[0] == "k")])
+        return self.pick(
+            [
+                "i",
+                "i + 1",
+                "i - 1",
+                "0",
+                "N - 1 - i",
+                "i * 2",
+                "i // 2",
+                *(n for n in self.names if n[0] == "k"),
+            ]
+        )
 
     def expr(self, depth: int = 2) -> str:
         if depth == 0 or self.chance(20):

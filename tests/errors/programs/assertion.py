@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """A failing `assert` names its own line."""
 
 import numpy as np

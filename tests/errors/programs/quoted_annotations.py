@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Annotations in quotes: the underline lies inside them."""
 
 import numpy as np
