@@ -39,6 +39,7 @@ class Definition:
     lookup: Callable[[str], Any]
     extra: Callable[[], str] = field(default=lambda: "")
     locals: frozenset[str] = frozenset()
+    docstring: Callable[[], str | None] = field(default=lambda: None)
     globals: Mapping[str, Any] | None = None
 
     @cached_property
@@ -200,6 +201,7 @@ def from_python(function: Callable[..., Any], is_kernel: bool, locals_: Mapping[
         parse,
         lookup,
         locals=names,
+        docstring=lambda: function.__doc__,
         globals=function.__globals__,
     )
 

@@ -67,7 +67,7 @@ _quick: dict[tuple[str, type, type], Callable[[Value, Value], Value]] = {}
 
 def _prepared(op: Operation, a: Value, b: Value) -> Callable[[Value, Value], Value]:
     types = dtype_of(a), dtype_of(b)
-    wanted = _typing(op.name, types).operands  # type: ignore[arg-type]
+    wanted = _typing(op.name, types).operands
     if wanted == types:
         return op.meaning
     return lambda x, y: op.meaning(convert(x, wanted[0]), convert(y, wanted[1]))
@@ -82,7 +82,7 @@ def _fold(symbol: str, a: float, b: float) -> float:
         if isinstance(a, int) and isinstance(b, int):
             return 0
         raise
-    return math.nan if isinstance(result, complex) else result  # type: ignore[no-any-return]
+    return math.nan if isinstance(result, complex) else result
 
 
 def _compare_names(symbol: str, a: Value, b: Value) -> bool:
@@ -195,7 +195,7 @@ def apply(op: Operation, args: Sequence[Value]) -> Value:
     types = tuple(dtype_of(v) for v in values)
     if None in types:
         refuse(f"{op.name} takes numbers, found {', '.join(map(repr, args))}")
-    typing = _typing(op.name, types)  # type: ignore[arg-type]
+    typing = _typing(op.name, types)
     if any(isinstance(v, Unknown) for v in values):
         return Unknown(typing.result)
     operands = [

@@ -26,7 +26,7 @@ from .program import Program
 from .source import Diagnostic, LaunchFault, Span, SyntaxFault, TypeFault
 
 if TYPE_CHECKING:
-    from .compiler.lower.specialise import (Argument)
+    from .compiler.lower.specialise import Argument
     from .runtime.device import Device
     from .runtime.launch import Launcher
 
@@ -129,6 +129,7 @@ class Kernel:
     def __init__(self, definition: Definition, device: str | None = None) -> None:
         self.definition = definition
         self.__name__ = definition.name
+        self.__doc__ = definition.docstring()
         self._device = device
         self._launchers: dict[Any, Any] = {}
         self._programs: dict[Any, Program] = {}
@@ -288,13 +289,15 @@ class Kernel:
             if found is not None:
                 return found  # type: ignore[no-any-return]
             place = device.find(self._device) if self._device is not None else current_device()
-            made = Launcher(place, self.program(*values))
+            made = Launcher(place, self._program(values))
             self._launchers[key] = made
             return made
 
     def program(self, *args: Any, **named: Any) -> Program:
         """The program of this specialisation: arguments, or `spec`s in their place."""
-        values = self._bind(args, named)
+        return self._program(self._bind(args, named))
+
+    def _program(self, values: Sequence[Any]) -> Program:
         arguments = {p.name: self._argument(p, v) for p, v in zip(self.parameters, values, strict=True)}
         key = (self._captured(), *((n, repr(a)) for n, a in arguments.items()))
         with self._lock:
@@ -304,7 +307,7 @@ class Kernel:
 
     def _argument(self, p: Parameter, value: Any) -> Argument:
         """What the compiler needs to know of an argument."""
-        from .compiler.lower.specialise import (ArrayArgument, ConstArgument, ScalarArgument)
+        from .compiler.lower.specialise import ArrayArgument, ConstArgument, ScalarArgument
         from .dtypes import from_numpy
 
         if p.kind == "const":
@@ -504,6 +507,7 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
                 Diagnostic(
                     "hidden-options",
                     f"the options {', '.join(options)} of kernel {made.__name__!r} do not stand in its decorator",
+                    made.definition.tree.name_span,
                     help=f"write `@mj.kernel({next(iter(options))}=…)` above the `def`: the compiler reads the text",
                 )
             )

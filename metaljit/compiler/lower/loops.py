@@ -154,13 +154,14 @@ def for_loop(body: Body, node: tree.For) -> None:
         counted(body, node, found)
         return
     try:
-        counted(body, node, found, constants=True)
+        with body.unit.trial():
+            counted(body, node, found)
     except NeedsConstant:
         unrolled(body, node, literal_range(body, found, node.iterable.span))
 
 
-def counted(body: Body, node: tree.For, r: Range, *, constants: bool = False) -> None:
-    """A loop that runs at run time. With `constants`, a need for a constant is raised, not reported."""
+def counted(body: Body, node: tree.For, r: Range) -> None:
+    """A loop that runs at run time."""
     if not isinstance(node.target, tree.Name):
         fault("bad-target", "the items of a range are numbers and cannot be unpacked", node.target.span)
     start, stop = (body.pinned(v, node.span) for v in (r.start, r.stop))
@@ -179,11 +180,12 @@ def counted(body: Body, node: tree.For, r: Range, *, constants: bool = False) ->
         return var
 
     names = [n for n in statements.assigned(node.body) if n != name]
+
     def close(made: carried.Lowered) -> None:
         assert made.var is not None
         body.emit(ir.For(made.var, head[0].expr, head[1].expr, r.step, tuple(made.block), node.span))
 
-    carried.run(body, carried.Turns(node, names, enter, turn, close, constants))
+    carried.run(body, carried.Turns(node, names, enter, turn, close))
     body.env[name] = Unset("the loop may not run", node.span, "this loop")
 
 
@@ -215,6 +217,8 @@ def unrolled(body: Body, node: tree.For, items: Sequence[Value]) -> None:
                 statements.lower_block(body, node.body)
             else:
                 _once(body, node, item)
+            if body.loops[-1].guess:
+                return  # types are found from one turn
 
     def enter() -> None:
         frame = body.loops[-1]

@@ -101,9 +101,7 @@ def _poly_of_bits(body: Body, name: str, operands: Sequence[Typed], result: DTyp
     return None
 
 
-def facts_of(
-    body: Body, name: str, operands: Sequence[Typed]
-) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
+def facts_of(body: Body, name: str, operands: Sequence[Typed]) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
     """What holds where a comparison of integers is true, and where it is false."""
     if len(operands) != 2 or operands[0].poly is None or operands[1].poly is None:
         return (), ()

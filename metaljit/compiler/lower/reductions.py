@@ -132,20 +132,23 @@ def _clause(body: Body, clause: tree.Clause, inner: Callable[[], None]) -> None:
     if isinstance(found, list):
         _unrolled(body, clause, found, inner)
         return
-    constant = isinstance(found.start, Literal) and isinstance(found.stop, Literal)
-    try:
+    if not isinstance(found.start, Literal) or not isinstance(found.stop, Literal):
         _counted(body, clause, found, inner)
+        return
+    try:
+        with body.unit.trial():
+            _counted(body, clause, found, inner)
     except NeedsConstant:
-        if not constant:
-            raise
         _unrolled(body, clause, loops.literal_range(body, found, clause.iterable.span), inner)
 
 
 def _unrolled(body: Body, clause: tree.Clause, items: Sequence[Value], inner: Callable[[], None]) -> None:
     for item in items:
         carrying, body.loops = body.loops, []  # the target is the generator's own name
-        statements.assign(body, clause.target, item, clause.span)
-        body.loops = carrying
+        try:
+            statements.assign(body, clause.target, item, clause.span)
+        finally:
+            body.loops = carrying
         _conditions(body, clause.conditions, inner)
 
 

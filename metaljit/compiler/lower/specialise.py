@@ -160,7 +160,8 @@ def _bind_rank(p: Declared, argument: ArrayArgument, packs: dict[str, int]) -> N
         least = "at least " if pack else ""
         fault(
             "wrong-rank",
-            f"{p.name!r} takes {least}{len(named)} dimensions{lane_note} and was given an array of {argument.rank}",
+            f"{p.name!r} takes {least}{len(named)} dimension{'' if len(named) == 1 else 's'}{lane_note} "
+            f"and was given an array of {argument.rank}",
             p.annotation.span,
             "declared here",
         )
