@@ -11,27 +11,28 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 import metaljit as mj
-from metaljit.lang import border, const, f32, position
 
 HERE = Path(__file__).parent
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "antiperiodic")
 PATCH, ROOM, GAP, LABEL = 72, 40, 12, 18
 
-H, W = mj.dims("H W")
+KERNEL = """
+H, W = dims("H W")
 
-
-@mj.kernel
-def surrounded(u: f32[H, W], room: const[int], mode: const[str]) -> "f32[H + 2 * room, W + 2 * room]":
-    """The patch with its border, which is drawn paler; grey is zero."""
+@kernel
+def surrounded(u: f32[H, W], room: const[int], mode: const[str]) -> f32[H + 2 * room, W + 2 * room]:
+    # the patch with its border, which is drawn paler; grey is zero
     y, x = position()
     inside = room <= y < H + room and room <= x < W + room
     value = border(u, mode)[y - room, x - room]
     return 0.5 + value * (1.0 if inside else 0.7)
+"""
 
 
 def draw_borders() -> Image.Image:
     photo = np.asarray(Image.open(HERE.parent / "examples" / "camera.png").convert("L"), np.float32) / 255
     patch = np.ascontiguousarray(photo[60 : 60 + 3 * PATCH : 3, 170 : 170 + 3 * PATCH : 3]) - np.float32(0.5)
+    surrounded = mj.kernel_from_text(KERNEL)
     side = PATCH + 2 * ROOM
     sheet = Image.new("L", (3 * side + 4 * GAP, 2 * (side + LABEL) + 3 * GAP), 255)
     pen = ImageDraw.Draw(sheet)

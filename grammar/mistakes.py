@@ -7,15 +7,14 @@ read). The tests parse every sample: «…» marks what must be underlined, ‹�
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from metaljit.frozen import frozen
 from metaljit.source import Diagnostic, Span, SyntaxFault
 
 # Characters of the user's text that a message repeats.
 LONGEST_SHOWN = 80
 
 
-@dataclass(frozen=True)
+@frozen
 class Mistake:
     slug: str
     message: str

@@ -9,9 +9,10 @@ A node is frozen; its span takes no part in comparison, so two trees of the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from metaljit.frozen import frozen
 from metaljit.source import Span
 
 
@@ -23,7 +24,7 @@ def _span() -> Span:
 # ---- expressions ----
 
 
-@dataclass(frozen=True)
+@frozen
 class Number:
     """An int or float literal, already a Python number (`1_000`, `0xff`, `1e-3`)."""
 
@@ -31,7 +32,7 @@ class Number:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class String:
     """A string literal, unescaped, adjacent literals joined."""
 
@@ -39,7 +40,7 @@ class String:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Constant:
     """`True`, `False` or `None`."""
 
@@ -47,13 +48,13 @@ class Constant:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Name:
     name: str
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Attribute:
     value: Expr
     name: str
@@ -61,7 +62,7 @@ class Attribute:
     name_span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Subscript:
     """`value[a, b]`: the indices, one or several; `f32[*S]` has a Star among them.
 
@@ -73,14 +74,14 @@ class Subscript:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Keyword:
     name: str
     value: Expr
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Call:
     func: Expr
     args: tuple[Expr | Star, ...]
@@ -88,7 +89,7 @@ class Call:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Unary:
     """`op` is one of `- + ~ not`."""
 
@@ -97,7 +98,7 @@ class Unary:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Binary:
     """`op` is one of `+ - * / // % ** << >> & | ^ @`."""
 
@@ -107,7 +108,7 @@ class Binary:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Compare:
     """A chain `first op0 rest0 op1 rest1 …`; ops `< <= > >= == != in not in is is not`."""
 
@@ -117,7 +118,7 @@ class Compare:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Logical:
     """`a and b and c` or `a or b`: `op` is `and` or `or`, two operands or more."""
 
@@ -126,7 +127,7 @@ class Logical:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Conditional:
     """`then if condition else otherwise`."""
 
@@ -136,7 +137,7 @@ class Conditional:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class TupleExpr:
     """`(a, b)`, `a, b`, `()` and, by kindness, `[a, b]`."""
 
@@ -144,7 +145,7 @@ class TupleExpr:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Star:
     """`*x` in a call, a tuple, a subscript or an assignment target."""
 
@@ -152,7 +153,7 @@ class Star:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Clause:
     """One `for target in iterable if … if …` of a generator."""
 
@@ -162,7 +163,7 @@ class Clause:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Generator:
     """`element for … in … if …`, the lone argument of a reduction."""
 
@@ -191,7 +192,7 @@ Expr: TypeAlias = (
 # ---- statements ----
 
 
-@dataclass(frozen=True)
+@frozen
 class TupleTarget:
     """`a, b`, `*b, y, x`, `(a, (b, c))`."""
 
@@ -202,7 +203,7 @@ class TupleTarget:
 Target: TypeAlias = Name | Subscript | Attribute | TupleTarget
 
 
-@dataclass(frozen=True)
+@frozen
 class Assign:
     """`target = value`; `a = b = v` has two targets."""
 
@@ -211,7 +212,7 @@ class Assign:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Declare:
     """`acc: f32 = 0`; `value` is None for a bare `acc: f32`."""
 
@@ -221,7 +222,7 @@ class Declare:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Augment:
     """`target op= value`; `op` as in Binary."""
 
@@ -231,7 +232,7 @@ class Augment:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class If:
     """`elif` is an If alone in `orelse`. The span covers the header line only, here and in the loops."""
 
@@ -241,7 +242,7 @@ class If:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class For:
     target: Target
     iterable: Expr
@@ -249,42 +250,42 @@ class For:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class While:
     condition: Expr
     body: tuple[Stmt, ...]
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Break:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Continue:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Pass:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Return:
     value: Expr | None
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Assert:
     condition: Expr
     message: Expr | None
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class ExprStmt:
     """A call for its effect, or a docstring."""
 
@@ -299,7 +300,7 @@ Stmt: TypeAlias = (
 # ---- top level ----
 
 
-@dataclass(frozen=True)
+@frozen
 class Parameter:
     """`name: annotation = default`; `keyword_only` after a bare `*`."""
 
@@ -311,7 +312,7 @@ class Parameter:
     name_span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Function:
     """A `def`. `decorators` without their `@`; `docstring` is taken out of the body.
 
@@ -329,14 +330,14 @@ class Function:
     name_span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class ImportName:
     name: str
     alias: str | None
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Import:
     """`import a.b as c` (no names, perhaps an alias) or `from a.b import x as y, z`.
 
@@ -350,7 +351,7 @@ class Import:
     span: Span = _span()
 
 
-@dataclass(frozen=True)
+@frozen
 class Module:
     """A `.mjk` file: imports, assignments of dims, dtypes and constants, functions, as in the text."""
 

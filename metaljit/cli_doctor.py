@@ -11,13 +11,13 @@ import platform
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import metadata
 from typing import Literal
 
 import numpy as np
 
 from .cli_errors import progress
+from .frozen import frozen
 from .kernels import VERSION
 from .modules import kernel_from_text
 from .runtime import cache, toolchain
@@ -34,7 +34,7 @@ def probe(x: f32[N]) -> f32[N]:
 """
 
 
-@dataclass(frozen=True)
+@frozen
 class Finding:
     """`help` says what to do; "absent" is missing and need not be here."""
 

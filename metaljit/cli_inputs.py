@@ -12,7 +12,6 @@ import os
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import click
@@ -26,6 +25,7 @@ from .cli_errors import fault
 from .cli_kernels import TypeSpec, check_names, parse_type, signature, value_of, written
 from .compiler.lower.signature import Annotation, Declared, PackAxes
 from .dtypes import BF16, DTYPES, F32, U8, DType, Vec, from_numpy
+from .frozen import frozen
 from .kernels import Kernel
 from .program import INDEX_MAX, ArrayParam, Program
 from .source import Diagnostic, SizeError
@@ -37,14 +37,14 @@ _FILL = re.compile(rf"({'|'.join(FILLS)}):(.*)", re.DOTALL)
 _PREFIX = re.compile(rf"({'|'.join((*MODES, *DTYPES))}):(.+)", re.DOTALL)
 
 
-@dataclass(frozen=True)
+@frozen
 class Fill:
     how: str
     dtype: DType
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class File:
     """`dtype` and `channels` are what was asked for before the path; `member` is an array of a .npz file."""
 

@@ -22,6 +22,7 @@ from .cli_errors import fault, reason
 from .compiler.lower.signature import Annotation, Declared, PackAxes, Signature, declare
 from .compiler.lower.values import Fault
 from .dtypes import BF16, DTYPES, TYPES, DType, Type, Vec
+from .frozen import frozen
 from .kernels import Function, Kernel, Spec
 from .modules import KernelFile, load_kernels
 from .source import TypeFault
@@ -230,7 +231,7 @@ def _no_value(p: Declared, text: str, wanted: str) -> click.UsageError:
 # ---- type specs ----
 
 
-@dataclass(frozen=True)
+@frozen
 class TypeSpec:
     """`f32[H, 5]`: an element type, and for each axis its extent or None; `axes` is None without brackets."""
 
@@ -274,7 +275,7 @@ def _type_hint(name: str) -> str:
 # ---- kinds ----
 
 
-@dataclass(frozen=True)
+@frozen
 class Kind:
     """One specialisation: what stands for a call's arguments, and the choices that make it, as text."""
 
@@ -285,7 +286,7 @@ class Kind:
         return ", ".join(self.choices)
 
 
-@dataclass(frozen=True)
+@frozen
 class Kinds:
     """The kinds of a kernel. `total` counts all; where that is too many, each choice is in one of `kinds`."""
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from .frozen import frozen
+
 Kind = Literal["bool", "int", "uint", "float"]
 
 
-@dataclass(frozen=True)
+@frozen
 class ArrayOf:
     """`f32[H, W]` as Python evaluates an annotation. The compiler reads the text, not this."""
 
@@ -30,7 +31,7 @@ class Subscriptable:
         return ArrayOf(self, axes)
 
 
-@dataclass(frozen=True)
+@frozen
 class DType(Subscriptable):
     """A scalar element type: its name in the language, its kind, its width in bits and its MSL spelling."""
 
@@ -117,7 +118,7 @@ GROUPS: dict[str, tuple[DType, ...]] = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Vec(Subscriptable):
     """A vector type of 2 to 4 lanes."""
 

@@ -10,25 +10,26 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
+
+from .frozen import frozen
 
 Number: TypeAlias = int | float | bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Lit:
     value: Number
 
 
-@dataclass(frozen=True)
+@frozen
 class Sym:
     """An extent or a scalar parameter, by name; an axis of a pack is `S.0`, `S.1`, …"""
 
     name: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Op:
     op: str
     args: tuple[Extent, ...]

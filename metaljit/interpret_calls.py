@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from . import conversions
-from .dtypes import BF16, BOOL, F16, F32, I32, U32, DType, Type, Vec
+from . import interpret_vectors as vectors
+from .dtypes import BOOL, F32, I32, DType, Type, Vec
+from .frozen import frozen
 from .interpret_arrays import as_index, atomic, bordered, local_array, whole
 from .interpret_operators import apply, binary, combine, is_float, truth
+from .interpret_reductions import STEPS, reduce, result_type, sum_type
 from .interpret_values import (
     Index,
     Local,
@@ -105,7 +107,7 @@ def attribute(value: Value, name: str) -> Value:
 # ---- iteration ----
 
 
-@dataclass(frozen=True)
+@frozen
 class Range:
     """`range(…)`: its numbers are i32."""
 
@@ -245,7 +247,7 @@ def _with_types(change: Callable[[Any, DType, DType], Any], value: Value, target
 
 
 def _wide(place: Place, target: Value) -> Type:
-    scalar = _sum_type(_element(target).scalar)
+    scalar = sum_type(_element(target).scalar)
     return Vec(scalar, target.lanes) if isinstance(target, Vec) else scalar
 
 
@@ -289,102 +291,7 @@ def _ceil_div(place: Place, a: Value, b: Value) -> Value:
     return binary("+", quotient, convert(more, type_of(quotient) or I32))
 
 
-# ---- vectors ----
-
-
-def _total(values: Sequence[Value]) -> Value:
-    total = values[0]
-    for v in values[1:]:
-        total = binary("+", total, v)
-    return total
-
-
-def _dot(place: Place, a: Value, b: Value) -> Value:
-    return _total(binary("*", a, b).lanes)
-
-
-def _length(place: Place, v: Value) -> Value:
-    return apply(OPERATIONS["sqrt"], (_dot(place, v, v),))
-
-
-def _normalize(place: Place, v: Value) -> Value:
-    return binary("/", v, _length(place, v))
-
-
-def _cross(place: Place, a: Value, b: Value) -> Value:
-    def minor(i: int, j: int) -> Value:
-        return binary("-", binary("*", a.lanes[i], b.lanes[j]), binary("*", a.lanes[j], b.lanes[i]))
-
-    lanes = (minor(1, 2), minor(2, 0), minor(0, 1))
-    return Vector(type_of(lanes[0]), lanes)  # type: ignore[arg-type]
-
-
-def _reflect(place: Place, incident: Value, normal: Value) -> Value:
-    twice = binary("*", 2, _dot(place, normal, incident))
-    return binary("-", incident, binary("*", twice, normal))
-
-
-# ---- reductions ----
-
-
-def _sum_type(dtype: DType) -> DType:
-    """Small integers are summed in 32 bits, bools counted in i32, 16-bit floats in f32."""
-    if dtype in (F16, BF16):
-        return F32
-    if dtype is BOOL:
-        return I32
-    return dtype if dtype.bits >= 32 else I32 if dtype.kind == "int" else U32
-
-
-_STEPS = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum"}
-_ALIASES = {"minimum": "min", "maximum": "max", "amin": "min", "amax": "max"}
-
-
-def reduction_name(callee: Value) -> str:
-    """The reduction that a call of a generator is."""
-    name = getattr(callee, "name", "")
-    return _ALIASES.get(name, name)
-
-
-def result_type(name: str, element: Type) -> Type:
-    """What a reduction of elements of this type gives."""
-    if name in ("any", "all"):
-        return BOOL
-    if name in ("argmin", "argmax"):
-        return I32
-    if name not in ("sum", "prod"):
-        return element
-    scalar = _sum_type(element.scalar)
-    return Vec(scalar, element.lanes) if isinstance(element, Vec) else scalar
-
-
-def reduce(name: str, element: Type, values: Iterable[Value]) -> Value:
-    """Values of type `element`, one after the other."""
-    if name in ("any", "all"):
-        conditions = [bool(truth(v)) for v in values]
-        return np.bool_(any(conditions) if name == "any" else all(conditions))
-    if name in ("argmin", "argmax"):
-        return _first_best(name, [convert(v, element) for v in values])
-    result = result_type(name, element)
-    start = {"sum": 0, "prod": 1, "min": result.scalar.largest, "max": result.scalar.smallest}[name]
-    total = convert(bool(start) if result.scalar is BOOL else start, result)
-    op = OPERATIONS[_STEPS[name]]
-    for v in values:
-        total = apply(op, (total, convert(v, result)))
-    return total
-
-
-def _first_best(name: str, values: Sequence[Value]) -> Value:
-    """The first of the best, the first NaN if there is one, −1 of nothing."""
-    best = -1
-    for k, v in enumerate(values):
-        if v != v:
-            return np.int32(k)
-        if best < 0 or (v < values[best] if name == "argmin" else v > values[best]):
-            best = k
-    return np.int32(best)
-
-
+# ---- reductions of tuples ----
 def _reduction(name: str) -> Callable[..., Value]:
     """Of a tuple or a vector's lanes; `min` and `max` also of several values."""
 
@@ -413,13 +320,15 @@ def _choice(name: str, values: Sequence[Value]) -> Value:
         if is_literal(total) and is_literal(v):
             total = min(total, v) if name == "min" else max(total, v)
         else:
-            total = apply(OPERATIONS[_STEPS[name]], (total, v))
+            total = apply(OPERATIONS[STEPS[name]], (total, v))
     return total
 
 
 def _common(values: Sequence[Value]) -> Type:
     """The type that `+` would give the values."""
-    found = type_of(_total([Vector(v.scalar, v.lanes) if isinstance(v, Vector) else v for v in values]))
+    found = type_of(
+        vectors.total([Vector(v.scalar, v.lanes) if isinstance(v, Vector) else v for v in values])
+    )
     return found if found is not None else I32
 
 
@@ -474,11 +383,11 @@ TABLE: dict[str, Callable[..., Value]] = {
     "pow": _pow,
     "round": _round,
     "ceil_div": _ceil_div,
-    "dot": _dot,
-    "cross": _cross,
-    "length": _length,
-    "normalize": _normalize,
-    "reflect": _reflect,
+    "dot": lambda place, *v: vectors.dot(*v),
+    "cross": lambda place, *v: vectors.cross(*v),
+    "length": lambda place, *v: vectors.length(*v),
+    "normalize": lambda place, *v: vectors.normalize(*v),
+    "reflect": lambda place, *v: vectors.reflect(*v),
     "mix": lambda place, x, y, a: apply(OPERATIONS["mix"], (x, y, a)),
     **{n: _reduction(n) for n in ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")},
     "require": _nothing,

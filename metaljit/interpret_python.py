@@ -19,14 +19,17 @@ from typing import Any, assert_never
 from metaljit.grammar import tree
 
 from .dtypes import Type
+from .frozen import frozen
+from .interpret_names import assigned, assigned_target
+from .interpret_reductions import reduction_name
 from .interpret_scope import Scope
-from .interpret_types import assigned, assigned_target, is_print
+from .interpret_types import is_print
 from .interpret_values import Value, refuse
 from .source import Span
 from .symbols import Builtin
 
 
-@dataclass(frozen=True)
+@frozen
 class Site:
     """A place that asks for types: its node, and the declared names there."""
 
@@ -34,7 +37,7 @@ class Site:
     declared: dict[str, Type]
 
 
-@dataclass(frozen=True)
+@frozen
 class Written:
     """A function as Python runs it. `free` are its global names, apart from the helpers."""
 
@@ -125,7 +128,7 @@ class Writer:
                 return [ast.Return(_constant(None) if value is None else self.expr(value))]
             case tree.Assert(condition, message):
                 said = _constant("assertion failed") if message is None else self.expr(message)
-                return [ast.Expr(_call("@assert", self.site(node), _thunk(self.expr(condition)), said))]
+                return [ast.Expr(_call("@assert", self.site(node), _thunk(self.condition(condition)), said))]
             case tree.ExprStmt(value):
                 return self._expression(value)
         assert_never(node)
@@ -202,7 +205,7 @@ class Writer:
         condition, joined = self.fresh(), self.fresh()
         names = assigned([node])
         ask = bool(names) and not (_ends(node.body) or _ends(node.orelse))
-        found: list[ast.stmt] = [_assign(condition, _call("@truth", self.expr(node.condition)))]
+        found: list[ast.stmt] = [_assign(condition, self.condition(node.condition))]
         if ask:
             found.append(_assign(joined, _call("@joins", _name(condition), *self.question(node))))
         sides = []
@@ -238,7 +241,7 @@ class Writer:
         found = self._enter(node, types, names)
         found.append(_assign(turns, _constant(0)))
         with self.inner(((types, frozenset(names)),)):
-            condition = _call("@truth", self.expr(node.condition))
+            condition = self.condition(node.condition)
             count = _assign(turns, _call("@turn", self.site(node), _name(turns)))
             _place(count, node.span)
             found.append(ast.While(condition, [count, *self.block(node.body)], []))
@@ -274,6 +277,8 @@ class Writer:
                 return _call("@item", self.expr(value), self.tuple(indices))
             case tree.Call():
                 return self.call(node)
+            case tree.Unary("not"):
+                return self.condition(node)
             case tree.Unary(op, operand):
                 return _call("@unary", _constant(op), self.expr(operand))
             case tree.Binary(op, left, right):
@@ -290,12 +295,25 @@ class Writer:
                 return _call("@logical", _constant(op), *self.question(node), *thunks)
             case tree.Conditional(condition, then, otherwise):
                 sides = (_thunk(self.expr(then)), _thunk(self.expr(otherwise)))
-                return _call("@choose", self.expr(condition), *self.question(node), *sides)
+                return _call("@choose", self.condition(condition), *self.question(node), *sides)
             case tree.TupleExpr(items):
                 return self.tuple(items)
             case tree.Generator():
                 refuse("a generator stands only inside a reduction")
         assert_never(node)
+
+    def condition(self, node: tree.Expr) -> ast.expr:
+        """An expression of which only the truth counts."""
+        match node:
+            case tree.Logical(op, operands):
+                thunks = [_thunk(self.condition(o)) for o in operands]
+                found = _call("@test", _constant(op), *self.question(node), *thunks)
+            case tree.Unary("not", operand):
+                found = _call("@unary", _constant("not"), self.condition(operand))
+            case _:
+                found = _call("@truth", self.expr(node))
+        _place(found, node.span)
+        return found
 
     def name(self, name: str) -> ast.expr:
         if name not in self.visible:
@@ -314,20 +332,25 @@ class Writer:
     def call(self, node: tree.Call) -> ast.expr:
         callee = self.expr(node.func)
         if len(node.args) == 1 and isinstance(node.args[0], tree.Generator):
-            return _call("@reduce", callee, *self.question(node.args[0]), self.generator(node.args[0]))
+            of_truths = isinstance(callee, ast.Name) and reduction_name(self.free.get(callee.id)) in (
+                "any",
+                "all",
+            )
+            generator = self.generator(node.args[0], of_truths)
+            return _call("@reduce", callee, *self.question(node.args[0]), generator)
         keywords = [ast.keyword(k.name, self.expr(k.value)) for k in node.keywords]
         return ast.Call(_name("@call"), [callee, *self.items(node.args)], keywords)
 
-    def generator(self, node: tree.Generator) -> ast.expr:
+    def generator(self, node: tree.Generator, of_truths: bool) -> ast.expr:
         """A generator of Python's own; its names are its own too."""
         visible, loops = self.visible, self.loops
         clauses = []
         for c in node.clauses:
             iterable = _call("@iterate", self.expr(c.iterable))
             self.visible, self.loops = self.visible | set(assigned_target(c.target)), ()
-            conditions = [_call("@truth", self.expr(e)) for e in c.conditions]
+            conditions = [self.condition(e) for e in c.conditions]
             clauses.append(ast.comprehension(_target(c.target), iterable, conditions, 0))
-        element = self.expr(node.element)
+        element = self.condition(node.element) if of_truths else self.expr(node.element)
         self.visible, self.loops = visible, loops
         return ast.GeneratorExp(element, clauses)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from .compiler.lower.names import Foreign, canonical, member
 from .compiler.lower.signature import Names, annotation, constant
 from .compiler.lower.specialise import Specialisation
 from .dtypes import DType, Vec, from_numpy
+from .frozen import frozen
 from .interpret_values import Pattern, Value, Vector, convert, dtype_of, is_literal, refuse, typed
 from .symbols import MISSING, Builtin, Dim, DTypeVariable, Namespace, Pack
 
 
-@dataclass(frozen=True)
+@frozen
 class Scope:
     """A function's tree and its free names. `extents` gives dims a value."""
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol, assert_never
+from typing import Protocol, assert_never
 
 from metaljit.grammar import tree
 
 from . import interpret_arrays as arrays
 from . import interpret_operators as operators
 from .dtypes import BOOL, I32, Type
-from .interpret_calls import Range, attribute, call, iterate, reduction_name, result_type
+from .interpret_calls import Range, attribute, call, iterate
+from .interpret_names import assigned, assigned_target, unpack
+from .interpret_reductions import reduction_name, result_type
 from .interpret_scope import Scope, bind
 from .interpret_values import (
     NO_VALUE,
@@ -25,7 +27,6 @@ from .interpret_values import (
     Pattern,
     Unknown,
     Value,
-    Vector,
     is_literal,
     join,
     join_patterns,
@@ -127,8 +128,9 @@ class Search:
     def element(self, generator: tree.Generator, frame: Frame, name: str) -> Type:
         """The type of the values that a generator gives a reduction."""
         found: list[Value] = []
-        self._clauses(generator, 0, frame.branch(), found.append)
-        if name in ("any", "all"):
+        of_truths = name in ("any", "all")
+        self._clauses(generator, 0, frame.branch(), found.append, of_truths)
+        if of_truths:
             return BOOL
         element = join(found) if found else I32
         if element is None:
@@ -206,7 +208,7 @@ class Search:
                 pass  # an element of an array: its type is the array's
 
     def _if(self, node: tree.If, frame: Frame) -> None:
-        condition = operators.truth(self.eval(node.condition, frame))
+        condition = self.condition(node.condition, frame)
         if isinstance(condition, bool):
             self.block(node.body if condition else node.orelse, frame)
             return
@@ -240,7 +242,7 @@ class Search:
                 frame.env[name] = NO_VALUE
         if (
             isinstance(node, tree.While)
-            and isinstance(self.eval(node.condition, frame), bool)
+            and isinstance(self.condition(node.condition, frame), bool)
             and not _leaves(node.body)
         ):
             frame.done = "return"  # `while True` without a `break`
@@ -269,7 +271,7 @@ class Search:
 
     def _turns(self, node: tree.For | tree.While, iterable: Value, frame: Frame) -> None:
         if isinstance(node, tree.While):
-            operators.truth(self.eval(node.condition, frame))
+            self.condition(node.condition, frame)
             self.block(node.body, frame)
             return
         for items in _items(iterable):
@@ -302,6 +304,8 @@ class Search:
                 return arrays.item(self.eval(value, frame), self._spread(indices, frame))
             case tree.Call():
                 return self._call(node, frame)
+            case tree.Unary("not"):
+                return self.condition(node, frame)
             case tree.Unary(op, operand):
                 return operators.unary(op, self.eval(operand, frame))
             case tree.Binary(op, left, right):
@@ -314,7 +318,7 @@ class Search:
             case tree.Logical(op, operands):
                 return self._logical(op, operands, frame)
             case tree.Conditional(condition, then, otherwise):
-                found = operators.truth(self.eval(condition, frame))
+                found = self.condition(condition, frame)
                 if isinstance(found, bool):
                     return self.eval(then if found else otherwise, frame)
                 return met(self.eval(then, frame), self.eval(otherwise, frame))
@@ -323,6 +327,22 @@ class Search:
             case tree.Generator():
                 refuse("a generator stands only inside a reduction")
         assert_never(node)
+
+    def condition(self, node: tree.Expr, frame: Frame) -> Value:
+        """What is known of an expression of which only the truth counts: a bool, or that it is one."""
+        match node:
+            case tree.Logical(op, operands):
+                unknown = False
+                for o in operands:
+                    found = self.condition(o, frame)
+                    if found is (op == "or"):
+                        return found
+                    unknown |= not isinstance(found, bool)
+                return Unknown(BOOL) if unknown else op == "and"
+            case tree.Unary("not", operand):
+                return operators.unary("not", self.condition(operand, frame))
+            case _:
+                return operators.truth(self.eval(node, frame))
 
     def _spread(self, items: Sequence[tree.Expr | tree.Star], frame: Frame) -> list[Value]:
         found: list[Value] = []
@@ -358,9 +378,11 @@ class Search:
             return operators.combine(op, (value, other))
         return met(value, other)
 
-    def _clauses(self, g: tree.Generator, k: int, frame: Frame, produce: Callable[[Value], None]) -> None:
+    def _clauses(
+        self, g: tree.Generator, k: int, frame: Frame, produce: Callable[[Value], None], of_truths: bool
+    ) -> None:
         if k == len(g.clauses):
-            produce(self.eval(g.element, frame))
+            produce((self.condition if of_truths else self.eval)(g.element, frame))
             return
         clause = g.clauses[k]
         iterable = iterate(self.eval(clause.iterable, frame))
@@ -368,9 +390,9 @@ class Search:
 
         def turn(item: Value) -> None:
             self.assign(clause.target, item, inner)
-            conditions = (operators.truth(self.eval(c, inner)) for c in clause.conditions)
+            conditions = (self.condition(c, inner) for c in clause.conditions)
             if all(c if isinstance(c, bool) else True for c in conditions):
-                self._clauses(g, k + 1, inner, produce)
+                self._clauses(g, k + 1, inner, produce, of_truths)
 
         for items in _items(iterable):
             try:
@@ -412,49 +434,3 @@ def is_print(node: tree.Call, scope: Scope) -> bool:
         found = scope.free(node.func.name)
         return found is breakpoint or (isinstance(found, Builtin) and found.name == "print")
     return False
-
-
-# ---- names ----
-
-
-def assigned_target(target: tree.Target | tree.Star) -> list[str]:
-    match target:
-        case tree.Name(name) | tree.Star(tree.Name(name)):
-            return [name]
-        case tree.TupleTarget(items):
-            return [n for i in items for n in assigned_target(i)]
-        case _:
-            return []
-
-
-def assigned(nodes: Sequence[tree.Stmt]) -> list[str]:
-    """The names that statements bind, each once."""
-    found: dict[str, None] = {}
-    for node in nodes:
-        match node:
-            case tree.Assign(targets, _):
-                found.update(dict.fromkeys(n for t in targets for n in assigned_target(t)))
-            case tree.Declare(target, _, _) | tree.Augment(target, _, _):
-                found.update(dict.fromkeys(assigned_target(target)))
-            case tree.If(_, then, orelse):
-                found.update(dict.fromkeys(assigned((*then, *orelse))))
-            case tree.For(target, _, body):
-                found.update(dict.fromkeys([*assigned_target(target), *assigned(body)]))
-            case tree.While(_, body):
-                found.update(dict.fromkeys(assigned(body)))
-    return list(found)
-
-
-def unpack(value: Value, items: Sequence[Any]) -> list[Value]:
-    """One value for each target; a starred one gets the tuple of what is left."""
-    parts = value.lanes if isinstance(value, Vector) else value
-    stars = [k for k, i in enumerate(items) if isinstance(i, tree.Star)]
-    if not isinstance(parts, tuple) or (
-        len(parts) != len(items) if not stars else len(parts) < len(items) - 1
-    ):
-        refuse(f"{value!r} cannot be unpacked into {len(items)} names")
-    if not stars:
-        return list(parts)
-    (at,) = stars
-    rest = len(parts) - len(items) + 1
-    return [*parts[:at], type(parts)(parts[at : at + rest]), *parts[at + rest :]]

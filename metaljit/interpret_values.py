@@ -17,6 +17,7 @@ import numpy as np
 
 from . import conversions
 from .dtypes import BOOL, DTYPES, F32, I32, I64, U32, U64, DType, Type, Vec, from_numpy
+from .frozen import frozen
 from .source import Diagnostic, TypeFault
 
 # A literal, a NumPy scalar, a container, or what a name stands for: the operations tell them apart.
@@ -37,14 +38,14 @@ class NoValue:
 NO_VALUE = NoValue()
 
 
-@dataclass(frozen=True)
+@frozen
 class Unknown:
     """A number of which only the type is known."""
 
     dtype: DType
 
 
-@dataclass(frozen=True)
+@frozen
 class Vector:
     """A vector: as many numbers of type `scalar` as it has lanes."""
 

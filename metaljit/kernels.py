@@ -13,7 +13,6 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, overload
@@ -22,6 +21,7 @@ import numpy as np
 
 from . import definitions
 from .definitions import Definition
+from .frozen import frozen
 from .program import Program
 from .source import Diagnostic, LaunchFault, Span, SyntaxFault, TypeFault
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 VERSION = "0.1.0"
 
 
-@dataclass(frozen=True)
+@frozen
 class Spec:
     """An argument's dtype and shape without its data; None is an extent that may be anything."""
 
@@ -50,7 +50,7 @@ def spec(shape: Sequence[int | None], dtype: Any) -> Spec:
     return Spec(tuple(shape), getattr(dtype, "numpy", None) or np.dtype(dtype))
 
 
-@dataclass(frozen=True)
+@frozen
 class Parameter:
     """What a call needs to know of a parameter: `kind` is array, scalar, const, out or inout."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Literal, TypeAlias, assert_never
 
 from .dtypes import BOOL, F32, I8, I32, U8, U16, DType, promote
+from .frozen import frozen
 
 Rule = Literal[
     "arithmetic", "numeric", "number", "floating", "bitwise", "integer", "shift", "scale",
@@ -50,7 +51,7 @@ _BINARY_FORM = re.compile(r"(?:\{0\}|\S+) (\S+) (?:\{[01]\}|\S+)")
 _CALL_FORM = re.compile(r"[\w:]+(?:<\w+>)?\(.*\)|true|false")
 
 
-@dataclass(frozen=True)
+@frozen
 class Operation:
     """One row: everything that any part of metaljit knows about one operation.
 
@@ -94,7 +95,7 @@ def _select(templates: Templates, dtype: DType) -> str | None:
     return templates.get(dtype.name) or templates.get(dtype.kind)
 
 
-@dataclass(frozen=True)
+@frozen
 class Typing:
     """`operands`: the type that each operand is converted to; `dtype`: the one that picks the template."""
 
@@ -112,7 +113,7 @@ class Refusal(TypeError):
         self.help = help
 
 
-@dataclass(frozen=True)
+@frozen
 class Spelling:
     """How an operation is printed for one typing.
 

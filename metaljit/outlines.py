@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .dtypes import DTYPES, TYPES, DType, Vec
+from .frozen import frozen
 from .source import Source, SyntaxFault
 from .symbols import MISSING, MJK_NAMES, Builtin, Dim, DTypeVariable, Pack, dims, dtypes
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class ImportedName:
     name: str
     alias: str | None
     place: Place
 
 
-@dataclass(frozen=True)
+@frozen
 class ImportStep:
     module: str
     alias: str | None
@@ -38,20 +38,20 @@ class ImportStep:
     place: Place
 
 
-@dataclass(frozen=True)
+@frozen
 class ConstantStep:
     name: str
     value: Any
 
 
-@dataclass(frozen=True)
+@frozen
 class PendingStep:
     """A value that rests on imported names: statement `index` of the text, evaluated after the imports."""
 
     index: int
 
 
-@dataclass(frozen=True)
+@frozen
 class FunctionStep:
     """`decorators`: where the decorators' names stand."""
 
@@ -62,7 +62,7 @@ class FunctionStep:
 Step: TypeAlias = ImportStep | ConstantStep | PendingStep | FunctionStep
 
 
-@dataclass(frozen=True)
+@frozen
 class Outline:
     docstring: str | None
     steps: tuple[Step, ...]

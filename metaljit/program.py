@@ -8,12 +8,13 @@ JSON; a device needs nothing else to run it.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from .dtypes import DTYPES, DType
 from .extents import Extent, Lit, Op, Sym, from_json, to_json
+from .frozen import frozen
 from .source import Span
 
 FORMAT = 1
@@ -21,7 +22,7 @@ INDEX_MAX = 2**31 - 1
 Role = Literal["in", "out", "inout"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """A place in the user's file as text: `where` is file:line:column, `excerpt` the line, underlined."""
 
@@ -36,7 +37,7 @@ class Place:
 NOWHERE = Place()
 
 
-@dataclass(frozen=True)
+@frozen
 class ArrayParam:
     """An array at the call: NumPy shape `shape`, plus a last axis of `lanes` where lanes > 1 (packed vectors).
 
@@ -52,7 +53,7 @@ class ArrayParam:
     place: Place = NOWHERE
 
 
-@dataclass(frozen=True)
+@frozen
 class ScalarParam:
     """A number, or a vector of `lanes` numbers, passed at run time."""
 
@@ -62,7 +63,7 @@ class ScalarParam:
     place: Place = NOWHERE
 
 
-@dataclass(frozen=True)
+@frozen
 class Uniform:
     """A field of the parameter struct, in order, C layout: an extent, or lane `lane` of scalar parameter `scalar`.
 
@@ -76,7 +77,7 @@ class Uniform:
     lane: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Requirement:
     """`require(condition, message)`: checked at each call before anything runs."""
 
@@ -86,7 +87,7 @@ class Requirement:
     slug: str = "requirement"
 
 
-@dataclass(frozen=True)
+@frozen
 class AssertSite:
     """`assert` number i of the text: status word 1 holds i + 1 of the first failure, words 2 and 3 the low and
     high half of the failing thread's flat index, which is unravelled over `grid` for the message."""
@@ -96,7 +97,7 @@ class AssertSite:
     grid: tuple[Extent, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Launch:
     """One dispatch of `entry` over `threads` threads in one dimension (whole groups may run more: the text guards)."""
 
@@ -105,7 +106,7 @@ class Launch:
     threadgroup: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class LoopNest:
     """The C++ that is compiled behind the MSL text on a CPU.
 
@@ -122,7 +123,7 @@ class LoopNest:
     serial: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Cost:
     """A thread's scalar operations and bytes moved, as the compiler estimates them: unknown loops count 16 turns."""
 
@@ -130,7 +131,7 @@ class Cost:
     nbytes: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Program:
     """See the module. `buffers` names the arrays in `[[buffer(i)]]` order; after them come the parameter
     struct (also where it is empty: one pad word) and the status words."""

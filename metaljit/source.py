@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
+
+from .frozen import frozen
 
 MAX_REPORTED = 10
 EXCERPT_WIDTH = 120
 
 
-@dataclass(frozen=True)
+@frozen
 class Source:
     """A text and the place where it stands in the user's file.
 
@@ -52,7 +54,7 @@ class Source:
         return min(self._starts[row] + max(column - 1 - len(self.indent), 0), len(self.text))
 
 
-@dataclass(frozen=True)
+@frozen
 class Span:
     """The characters `[start, end)` of a source."""
 
@@ -102,7 +104,7 @@ def _cut(line: str, at: int, width: int) -> tuple[str, str, int]:
     return head + part + tail, head + line[first:at], max(1, min(width, len(part) - (at - first)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Diagnostic:
     """One fault: where, what was found, what was expected, and one way out.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .dtypes import DTYPES, GROUPS, TYPES, DType, Subscriptable
+from .frozen import frozen
 from .source import Diagnostic, TypeFault
 
 BORDER_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "antiperiodic")
@@ -38,7 +39,7 @@ class Expression(Arithmetic):
         return "…"
 
 
-@dataclass(frozen=True)
+@frozen
 class Dim(Arithmetic):
     """One extent, bound anew at each call."""
 
@@ -48,7 +49,7 @@ class Dim(Arithmetic):
         return self.name
 
 
-@dataclass(frozen=True)
+@frozen
 class Pack(Arithmetic):
     """Any number of extents; their number is part of a specialisation."""
 
@@ -69,7 +70,7 @@ class DTypeVariable(Subscriptable):
     options: tuple[DType, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Builtin(Subscriptable):
     """A function of the language that is no operation of the table: `position`, `border`, `range`, …"""
 
@@ -92,7 +93,7 @@ class Builtin(Subscriptable):
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class FunctionText:
     """A device function (or kernel): how to get its tree, and how its free names resolve.
 
@@ -106,7 +107,7 @@ class FunctionText:
     is_kernel: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Namespace:
     """Names behind a dot: a module of kernels or functions."""
 

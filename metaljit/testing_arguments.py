@@ -7,7 +7,6 @@ constants, numbers, arrays in every layout.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from .compiler.lower.signature import Annotation, Declared, Names, PackAxes, Sig
 from .compiler.lower.specialise import Shapes
 from .dtypes import DType, Vec
 from .extents import Extent, Number, evaluate, symbols
+from .frozen import frozen
 from .kernels import Kernel
 from .symbols import DTypeVariable
 from .testing_values import LAYOUTS, arrays, layouts, values
@@ -25,7 +25,7 @@ from .testing_values import LAYOUTS, arrays, layouts, values
 MAX_ELEMENTS = 400
 
 
-@dataclass(frozen=True)
+@frozen
 class Wanted:
     """What a test says about the arguments: whole ones, elements of arrays, extents; by name."""
 
@@ -35,7 +35,7 @@ class Wanted:
     layouts: bool = True
 
 
-@dataclass(frozen=True)
+@frozen
 class Call:
     """The arguments of one call, by name."""
 

@@ -6,14 +6,15 @@ In: what a kernel gave and what was expected. Out: None, or a sentence about the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .frozen import frozen
 
-@dataclass(frozen=True)
+
+@frozen
 class Tolerance:
     """`abs(actual - expected) <= absolute + relative * abs(expected)`."""
 

@@ -7,7 +7,6 @@ denormals, neighbours of powers of two) and shrink to small ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -17,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from .dtypes import DTYPES, GROUPS, DType
+from .frozen import frozen
 
 Number: TypeAlias = bool | int | float
 Shape: TypeAlias = tuple[int, ...]
@@ -121,7 +121,7 @@ def nasty(dtype: DType) -> tuple[Any, ...]:
 # ---- layouts ----
 
 
-@dataclass(frozen=True)
+@frozen
 class Layout:
     """A way for an array to lie in memory; `lay` gives an array of the same shape that lies so."""
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, TypeVar
 
+from metaljit.frozen import frozen
 from metaljit.source import DeviceFault, Diagnostic, MetaljitError
 
 try:  # hashlib loads OpenSSL, which takes longer than the first call of a cached kernel should
@@ -54,7 +55,7 @@ def key(*fields: str | bytes) -> str:
     return str(total.hexdigest())
 
 
-@dataclass(frozen=True)
+@frozen
 class Info:
     """The state of the disk cache: `folder` is None where it is off, `trouble` says why it cannot be used."""
 

@@ -17,13 +17,13 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metaljit.extents import Number
+from metaljit.frozen import frozen
 from metaljit.program import Program
 from metaljit.source import DeviceFault, Diagnostic
 
@@ -33,7 +33,7 @@ STATUS_WORDS = 4
 RAN = 0x6D6A6974  # "mjit": what a kernel writes to status word 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Limits:
     """What a device can take: `buffers` is the number of bindings of one kernel."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from metaljit.extents import Extent, Number, evaluate, show, symbols
+from metaljit.frozen import frozen
 from metaljit.program import INDEX_MAX, ArrayParam, Program, Requirement, ScalarParam
 from metaljit.runtime.arguments import Plain, admit, scalar
 from metaljit.runtime.array import Array
@@ -36,7 +36,7 @@ from metaljit.source import (
 KEPT_EXTENTS = 256
 
 
-@dataclass(frozen=True)
+@frozen
 class _Geometry:
     """All of a call that its extents decide. `dispatch` is None where there is nothing to compute."""
 

@@ -8,10 +8,10 @@ program's array parameters with the shapes they got. Out: an environment for `ex
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from metaljit.extents import Extent, Lit, Number, Op, Sym, evaluate, show, symbols
+from metaljit.frozen import frozen
 from metaljit.program import INDEX_MAX, ArrayParam, Program, ScalarParam
 from metaljit.source import Diagnostic, MetaljitError, ShapeError, SizeError
 
@@ -33,7 +33,7 @@ def fault(
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class _Claim:
     """What one axis of an argument says: that `extent` is `value`."""
 

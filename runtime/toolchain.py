@@ -13,11 +13,11 @@ import platform
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Literal
 
+from metaljit.frozen import frozen
 from metaljit.source import DeviceFault, Diagnostic, InternalError
 
 OLDEST_CLANG = 16
@@ -49,7 +49,7 @@ FLAGS = (
 FAST_MATH = ("-ffast-math", "-fno-finite-math-only", "-ffp-contract=fast")
 
 
-@dataclass(frozen=True)
+@frozen
 class Toolchain:
     """A clang. `program` is what is started; `identity` changes when the compiler on disk changes."""
 

@@ -19,6 +19,7 @@ BARE_NAMES = {folder.name for folder in FOLDERS.values()} - {"metaljit"}
 
 # Each base module may import those before it.
 BASE = (
+    "metaljit.frozen",
     "metaljit.source",
     "metaljit.dtypes",
     "metaljit.operation_rules",
@@ -39,7 +40,7 @@ ANY = "metaljit*"
 # Who may import what; the first pattern that fits a module counts. "-x" takes x away again.
 RULES: list[tuple[str, tuple[str, ...]]] = [
     *((module, BASE[:i]) for i, module in enumerate(BASE)),
-    (GRAMMAR, ("metaljit.source", GRAMMAR)),
+    (GRAMMAR, ("metaljit.frozen", "metaljit.source", GRAMMAR)),
     ("metaljit.compiler.lower*", (*BASE, COMPILER, GRAMMAR)),
     ("metaljit.compiler.pipeline", (*BASE, COMPILER, GRAMMAR)),
     (COMPILER, (*BASE, COMPILER)),

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..dtypes import DType
+from ..frozen import frozen
 
 Monomial = tuple[int, ...]  # symbol numbers, ascending, with repetition
 STEPS = 400  # of one proof; far above what real kernels need
 
 
-@dataclass(frozen=True)
+@frozen
 class Poly:
     """A polynomial with integer coefficients; `()` is the constant's monomial."""
 
@@ -81,7 +82,7 @@ class Poly:
         return tuple(sorted(self.terms.items()))
 
 
-@dataclass(frozen=True)
+@frozen
 class Bound:
     """`scale * symbol` is at least (`lower`) or at most `limit`; scale > 0."""
 

@@ -14,14 +14,15 @@ Expressions are pure and know their type. Loads are at a flat offset and uncheck
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, assert_never
 
 from ..dtypes import BOOL, DType, Type
+from ..frozen import frozen
 from ..source import Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Var:
     """A local variable, by identity of `number`; `name` is the user's, made unique by the printer."""
 
@@ -30,7 +31,7 @@ class Var:
     number: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Buffer:
     """A device array; `lanes` scalars an element; `writable` arrays are results, `Out` or `InOut`."""
 
@@ -40,7 +41,7 @@ class Buffer:
     writable: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Local:
     """A private array of `size` elements."""
 
@@ -53,13 +54,13 @@ class Local:
 # ---- expressions ----
 
 
-@dataclass(frozen=True)
+@frozen
 class Const:
     value: int | float | bool
     type: DType
 
 
-@dataclass(frozen=True)
+@frozen
 class Read:
     var: Var
 
@@ -68,7 +69,7 @@ class Read:
         return self.var.type
 
 
-@dataclass(frozen=True)
+@frozen
 class Uniform:
     """A field of the parameter struct."""
 
@@ -76,7 +77,7 @@ class Uniform:
     type: DType
 
 
-@dataclass(frozen=True)
+@frozen
 class Load:
     """Element `offset` (in elements of `lanes` scalars) of a buffer."""
 
@@ -85,7 +86,7 @@ class Load:
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class LocalLoad:
     local: Local
     offset: Expr
@@ -95,7 +96,7 @@ class LocalLoad:
         return self.local.type
 
 
-@dataclass(frozen=True)
+@frozen
 class Table:
     """Element `offset` of a constant table."""
 
@@ -104,7 +105,7 @@ class Table:
     offset: Expr
 
 
-@dataclass(frozen=True)
+@frozen
 class Apply:
     """A row of the operation table; operands already have the row's types. `exact` says that + - * cannot wrap."""
 
@@ -114,7 +115,7 @@ class Apply:
     exact: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Convert:
     """Value conversion by the language's rules; `saturating` clips integers too."""
 
@@ -123,13 +124,13 @@ class Convert:
     saturating: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Bitcast:
     value: Expr
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Choose:
     """`then if condition else otherwise`; only the chosen side is evaluated."""
 
@@ -142,13 +143,13 @@ class Choose:
         return self.then.type
 
 
-@dataclass(frozen=True)
+@frozen
 class Vector:
     parts: tuple[Expr, ...]
     type: Type
 
 
-@dataclass(frozen=True)
+@frozen
 class Lane:
     """One lane of a vector; `lane` is a number, or an expression that is taken modulo the lanes."""
 
@@ -157,7 +158,7 @@ class Lane:
     type: DType
 
 
-@dataclass(frozen=True)
+@frozen
 class Fold:
     """An index brought into `[0, extent)` by a border mode: edge, reflect, symmetric, wrap.
 
@@ -171,7 +172,7 @@ class Fold:
     type: DType
 
 
-@dataclass(frozen=True)
+@frozen
 class InRange:
     """`0 <= index < extent`."""
 
@@ -181,7 +182,7 @@ class InRange:
     type: DType = BOOL
 
 
-@dataclass(frozen=True)
+@frozen
 class Call:
     """A call of a device function with one result."""
 
@@ -232,7 +233,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 # ---- statements ----
 
 
-@dataclass(frozen=True)
+@frozen
 class Let:
     """An immutable local."""
 
@@ -241,7 +242,7 @@ class Let:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Declare:
     """A variable that is assigned later, too; without a value it is assigned before it is read."""
 
@@ -250,14 +251,14 @@ class Declare:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Assign:
     var: Var
     value: Expr
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Store:
     """Writes one element where `guard` holds."""
 
@@ -268,14 +269,14 @@ class Store:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class LocalArray:
     local: Local
     values: tuple[Expr, ...]
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class LocalStore:
     local: Local
     offset: Expr
@@ -284,7 +285,7 @@ class LocalStore:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class If:
     condition: Expr
     then: tuple[Stmt, ...]
@@ -292,7 +293,7 @@ class If:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class For:
     """`var` from `start` while `var < stop` (`>` for a negative step), by the constant `step`."""
 
@@ -304,7 +305,7 @@ class For:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Loop:
     """`before` runs, then `condition` decides whether `body` does, then again.
 
@@ -321,7 +322,7 @@ class Loop:
     limit: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Once:
     """A body that `Break` leaves: one iteration of an unrolled loop."""
 
@@ -329,23 +330,23 @@ class Once:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Break:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Continue:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Return:
     values: tuple[Expr, ...]
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Check:
     """Assertion number `site` fails where `condition` is false."""
 
@@ -354,7 +355,7 @@ class Check:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Atomic:
     """One atomic access of a device array; `var` receives the old value. `op` as in `atomic_add`, without the prefix."""
 
@@ -367,7 +368,7 @@ class Atomic:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class CallInto:
     """A call of a device function with no result, or with several, each into its variable."""
 
@@ -397,7 +398,7 @@ Stmt: TypeAlias = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Function:
     """A device function, specialised for one call: scalar and vector parameters; arrays are those of the kernel."""
 
@@ -410,7 +411,7 @@ class Function:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Margin:
     """A condition for `inside`: `coefficient * position[axis] + rest >= 0`; axis −1: `rest >= 0` alone.
 
@@ -422,7 +423,7 @@ class Margin:
     rest: tuple[tuple[tuple[str, ...], int], ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """A map kernel: one element at `positions` over `domain`; a grid kernel: one thread, `domain` = (groups…, threads…).
 

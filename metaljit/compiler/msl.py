@@ -15,6 +15,7 @@ from typing import assert_never
 
 from ..conversions import spell_bitcast, spell_cast, spell_saturate
 from ..dtypes import BF16, BOOL, F32, I32, I64, U32, DType, Type, Vec
+from ..frozen import frozen
 from ..operation_rules import (
     ADD,
     BIT_AND,
@@ -48,7 +49,7 @@ SAFE = """\
 PARAMETERS = ("p", "status", "gid", "inside", "out", "buffers", "params", "begin", "end", "block")
 
 
-@dataclass(frozen=True)
+@frozen
 class Text:
     """The printed kernel. `fields` are the struct's members in order, by the uniform's name; `names` the buffers'."""
 

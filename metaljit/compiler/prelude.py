@@ -7,15 +7,16 @@ file. The file is read at the first question. What calls the helpers is the oper
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from ..frozen import frozen
 
 _NAME = re.compile(r"\bmj_\w+")
 _DEFINED = re.compile(r"\b(mj_\w+)(?:\(| \{)")
 
 
-@dataclass(frozen=True)
+@frozen
 class Chunk:
     """Definitions that belong together (a type and its cases, the overloads of a name), with their comment."""
 

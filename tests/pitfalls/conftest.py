@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "runtime"))
 
 from fake_metalcompute import FakeMetalcompute
+from msl_lints import complaints
 
 from metaljit.runtime.metal import Metal
 
@@ -36,13 +37,19 @@ class StandIn:
 
     @contextmanager
     def chosen(self) -> Iterator[None]:
-        """Metal is this device, and the default one. Nothing may be written outside of a buffer meanwhile."""
+        """Metal is this device, and the default one.
+
+        Meanwhile nothing may be written outside of a buffer, and every text that is compiled keeps the rules.
+        """
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(devices, "_devices", {**devices._devices, "metal": self.device})
             with mj.use_device("metal"):
                 yield
         faults, self.module.faults = self.module.faults, []
         assert faults == []
+        texts, self.module.compiled = self.module.compiled, []
+        for text in texts:
+            assert complaints(text) == []
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

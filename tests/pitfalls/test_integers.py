@@ -221,7 +221,6 @@ def test_small_integers_wrap_before_they_are_used(place: str) -> None:
     check_each(CONSUMED, {n: PAIRS[n] for n in SMALL})
 
 
-@pytest.mark.xfail(strict=True, reason="`-(-x)` is taken for the `--` of C")
 def test_a_negation_of_a_negation_is_no_decrement(place: str) -> None:
     check_each(["-(-x)", "-(-(x))"], {n: VALUES[n] for n in INTEGERS})
 

@@ -16,6 +16,7 @@ from metaljit.grammar import tree
 
 from ...dtypes import I32, DType, Type, Vec
 from ...extents import Extent, Lit, Op, Sym, show
+from ...frozen import frozen
 from ...program import INDEX_MAX, Uniform
 from ...source import Diagnostic, Span
 from .. import ir
@@ -28,7 +29,7 @@ DEFAULT_LOOP_LIMIT = 2**32 - 1
 SIZE_MARGIN = INDEX_MAX - 2**20  # offsets up to a million are taken for offsets, not for hashing
 
 
-@dataclass(frozen=True)
+@frozen
 class Options:
     """What a kernel was decorated with."""
 
@@ -37,7 +38,7 @@ class Options:
     loop_limit: int = DEFAULT_LOOP_LIMIT
 
 
-@dataclass(frozen=True)
+@frozen
 class Site:
     message: str
     span: Span

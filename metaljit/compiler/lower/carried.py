@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from metaljit.grammar import tree
 
 from ...dtypes import I32, DType, Type
+from ...frozen import frozen
 from ...source import Span
 from .. import ir
 from ..bounds import Poly
@@ -39,7 +39,7 @@ from .values import (
 ATTEMPTS = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class Turns:
     """A loop to be lowered: what starts a turn (and gives a `for`'s variable), one turn (or all, unrolled), and
     the emission of the loop around its lowered body.
@@ -55,7 +55,7 @@ class Turns:
     flows: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Lowered:
     """One lowering of a loop: its variable, the body's statements, the names after the last turn."""
 

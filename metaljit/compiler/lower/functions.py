@@ -6,12 +6,12 @@ the compiler knows of integers (ranges, conditions around the call) goes with th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from metaljit.grammar import tree
 
 from ...dtypes import Type
+from ...frozen import frozen
 from ...source import Diagnostic, Span
 from ...symbols import Builtin, DTypeVariable, FunctionText
 from .. import ir
@@ -33,7 +33,7 @@ from .values import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Parameters:
     """How a function's arguments enter its text: variables for run-time numbers, everything else as it is."""
 

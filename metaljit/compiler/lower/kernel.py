@@ -7,13 +7,14 @@ what the call must know (uniforms, requirements, assertions). All faults of a ke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metaljit.grammar import tree
 from metaljit.grammar.parser import parse_quoted
 
 from ...dtypes import I32, Vec
 from ...extents import Extent, Lit, op, product, symbols
+from ...frozen import frozen
 from ...program import INDEX_MAX
 from ...source import Diagnostic, MetaljitError, Span, TypeFault
 from ...symbols import Builtin
@@ -31,7 +32,7 @@ MAX_GROUP = 1024
 SIMD_WIDTH = 32
 
 
-@dataclass(frozen=True)
+@frozen
 class Lowered:
     """A kernel in IR, and what belongs to the call."""
 

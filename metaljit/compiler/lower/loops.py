@@ -9,12 +9,12 @@ the loop variable at compile time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from metaljit.grammar import tree
 
 from ...dtypes import BOOL, I32, U32, DType
+from ...frozen import frozen
 from ...source import Span
 from ...symbols import Builtin
 from .. import ir
@@ -38,7 +38,7 @@ from .values import (
 UNROLL_LIMIT = 1024
 
 
-@dataclass(frozen=True)
+@frozen
 class Range:
     start: Value
     stop: Value

@@ -9,13 +9,13 @@ from __future__ import annotations
 import builtins
 import math
 import types
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ...dtypes import DType, Vec
+from ...frozen import frozen
 from ...operations import OPERATIONS, Operation
 from ...symbols import (
     BUILTINS,
@@ -31,7 +31,7 @@ from ...symbols import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Foreign:
     """An object of Python that the language has no meaning for."""
 

@@ -6,11 +6,11 @@ In: a call whose argument is a generator, or a tuple. Out: the reduced value; lo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from metaljit.grammar import tree
 
 from ...dtypes import BOOL, F32, I32, U32, DType, Type, Vec
+from ...frozen import frozen
 from ...operations import OPERATIONS
 from ...source import Span
 from .. import ir
@@ -26,7 +26,7 @@ ALIASES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@frozen
 class Reduction:
     """`step(accumulated, value)`; `start` gives the empty reduction's value for an element type."""
 

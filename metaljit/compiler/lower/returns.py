@@ -7,11 +7,11 @@ found by lowering its body once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from metaljit.grammar import tree
 
 from ...dtypes import DType, Type, Vec
+from ...frozen import frozen
 from ...source import Span
 from .. import ir
 from ..bounds import Poly
@@ -30,7 +30,7 @@ from .values import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class ResultPlan:
     """What `return` gives: a pattern of typed values (`fixed`), or nothing known yet.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from metaljit.grammar import tree
 
 from ...dtypes import BOOL, DType, Vec
+from ...frozen import frozen
 from ...source import Span
 from ...symbols import MISSING, MJK_NAMES, Builtin, DTypeVariable, Pack
 from .names import canonical, member
@@ -25,7 +26,7 @@ Resolve: TypeAlias = Callable[[str], Any]
 ParamKind = Literal["array", "scalar", "const", "out", "inout"]
 
 
-@dataclass(frozen=True)
+@frozen
 class PackAxes:
     """`*S`, or `*(S + lo + hi)`: the extents of a pack, each changed by what was added."""
 
@@ -33,7 +34,7 @@ class PackAxes:
     node: tree.Expr
 
 
-@dataclass(frozen=True)
+@frozen
 class Annotation:
     """`element[axes]`: an array, or a scalar where `axes` is None. `element` may be a dtype variable."""
 
@@ -42,7 +43,7 @@ class Annotation:
     span: Span
 
 
-@dataclass(frozen=True)
+@frozen
 class Declared:
     """A parameter as declared."""
 
@@ -56,7 +57,7 @@ class Declared:
     keyword_only: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Signature:
     params: tuple[Declared, ...]
     results: tuple[Annotation, ...]

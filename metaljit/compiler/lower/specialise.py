@@ -7,7 +7,6 @@ shapes as extent expressions. A fault points at the parameter that does not fit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,13 +15,14 @@ from metaljit.grammar import tree
 
 from ...dtypes import F32, I32, DType, Vec
 from ...extents import Extent, Lit, Sym, op
+from ...frozen import frozen
 from ...symbols import Dim, DTypeVariable, Pack
 from .names import Foreign
 from .signature import Annotation, Declared, Names, PackAxes, Signature
 from .values import fault
 
 
-@dataclass(frozen=True)
+@frozen
 class ArrayArgument:
     """An argument's dtype and rank, as NumPy has them (a vector's lane axis counts)."""
 
@@ -30,14 +30,14 @@ class ArrayArgument:
     rank: int
 
 
-@dataclass(frozen=True)
+@frozen
 class ScalarArgument:
     """A number; `dtype` is set for NumPy's typed scalars."""
 
     dtype: DType | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class ConstArgument:
     value: Any
 
@@ -45,13 +45,13 @@ class ConstArgument:
 Argument: TypeAlias = ArrayArgument | ScalarArgument | ConstArgument
 
 
-@dataclass(frozen=True)
+@frozen
 class ArrayType:
     element: DType | Vec
     shape: tuple[Extent, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Specialisation:
     """What is known once the types of a call are known.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeAlias
 
 from ...dtypes import BOOL, F32, I32, I64, U32, U64, DType, Type
+from ...frozen import frozen
 from ...source import Diagnostic, Span
 from .. import ir
 from ..bounds import Poly
@@ -59,7 +60,7 @@ class Literal:
         return hash(repr(self.value))
 
 
-@dataclass(frozen=True)
+@frozen
 class Typed:
     """`poly` is the same value as a polynomial, where it is an integer that cannot have wrapped.
 
@@ -76,7 +77,7 @@ class Typed:
         return self.expr.type
 
 
-@dataclass(frozen=True)
+@frozen
 class Group:
     """A tuple; with `index` the elementwise kind that `position()` and `index()` make, of i32 or literals."""
 
@@ -84,7 +85,7 @@ class Group:
     index: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class View:
     """A device array with its border rule: one mode an axis, None guards; `declared` is where it was declared."""
 
@@ -97,7 +98,7 @@ class View:
     unchecked: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Private:
     """A `local_array`."""
 
@@ -107,14 +108,14 @@ class Private:
     unchecked: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Meta:
     """A type, an operation, a function, a module, a pack of extents."""
 
     of: Any
 
 
-@dataclass(frozen=True)
+@frozen
 class Unset:
     """A name that has no value here, or not one of one type; `why` completes "'x' has no value here: …"."""
 
@@ -124,7 +125,7 @@ class Unset:
     is_conflict: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Poison:
     """What a name holds after a fault in its assignment."""
 
@@ -133,7 +134,7 @@ Value: TypeAlias = Literal | Typed | Group | View | Private | Meta | Unset | Poi
 POISON = Poison()
 
 
-@dataclass(frozen=True)
+@frozen
 class PackExtents:
     """The extents of a pack in this specialisation."""
 
