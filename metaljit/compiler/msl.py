@@ -70,6 +70,10 @@ PLAIN = frozenset(
 )
 
 
+def is_plain_logic(e: ir.Apply) -> bool:
+    return e.op in ("logical_and", "logical_or") and e.type == BOOL and all(is_plain(a) for a in e.args)
+
+
 def is_plain(e: ir.Expr) -> bool:
     match e:
         case ir.Const() | ir.Read() | ir.Uniform():
@@ -154,7 +158,7 @@ class Printer:
                 return self._cast(value, type, spell_bitcast)
             case ir.Choose(condition, then, otherwise):
                 parts = (
-                    self.expr(condition, CONDITION + 1),
+                    self.condition(condition, CONDITION + 1),
                     self.expr(then, CONDITION + 1),
                     self.expr(otherwise, CONDITION),
                 )
@@ -174,6 +178,16 @@ class Printer:
             case ir.Call(name, args, _):
                 return self._call(name, args), PRIMARY
         assert_never(e)
+
+    def condition(self, e: ir.Expr, outer: int = COMMA + 1) -> str:
+        """The text of an expression where only its truth matters."""
+        text, own = self._logic(e) if isinstance(e, ir.Apply) and is_plain_logic(e) else self._expr(e)
+        return f"({text})" if own < outer else text
+
+    def _logic(self, e: ir.Apply) -> tuple[str, int]:
+        """`a & b`: no branch where none is needed, so that clang can turn what depends on it into a choice."""
+        sign, own = ("&", BIT_AND) if e.op == "logical_and" else ("|", BIT_OR)
+        return f" {sign} ".join(self.condition(a, UNARY) for a in e.args), own
 
     def _stored(self, text: str, dtype: DType) -> tuple[str, int]:
         """A value read from memory: a bool is a byte, a bf16 its bits."""
@@ -207,10 +221,8 @@ class Printer:
 
     def _apply(self, e: ir.Apply) -> tuple[str, int]:
         op = OPERATIONS[e.op]
-        if e.op in ("logical_and", "logical_or") and e.type == BOOL and all(is_plain(a) for a in e.args):
-            # no branch where none is needed: clang can then turn what depends on it into a choice
-            sign = "&" if e.op == "logical_and" else "|"
-            return f" {sign} ".join(self.expr(a, UNARY) for a in e.args), BIT_OR if sign == "|" else BIT_AND
+        if is_plain_logic(e):
+            return f"bool({self._logic(e)[0]})", PRIMARY  # C's `&` of two bools is an int
         if e.exact and e.type == I32 and op.name in ("add", "subtract", "multiply", "negative"):
             spelling = spell(op, check(op, [U32] * len(e.args)), "precise")
         else:
@@ -311,7 +323,7 @@ class Printer:
             case ir.Return(values, span):
                 self._return(values, span)
             case ir.Check(condition, site, span):
-                with self.out.block(f"if (!{self.expr(condition, PRIMARY)})", span):
+                with self.out.block(f"if (!{self.condition(condition, PRIMARY)})", span):
                     line(f"mj_fail(status, {site + 1}u, gid);")
             case ir.Atomic():
                 self._atomic(s)
@@ -325,7 +337,7 @@ class Printer:
             for t in texts:
                 self.out.line(t, span)
             return
-        with self.out.block(f"if ({self.expr(guard)})", span):
+        with self.out.block(f"if ({self.condition(guard)})", span):
             for t in texts:
                 self.out.line(t, span)
 
@@ -346,7 +358,7 @@ class Printer:
             condition, then, orelse = ir.Apply("logical_not", (condition,), BOOL), orelse, ()
         if not then:
             return
-        with self.out.block(f"if ({self.expr(condition)})", span):
+        with self.out.block(f"if ({self.condition(condition)})", span):
             self.block(then)
         if orelse:
             self.out.lines[-1] += " else {"
@@ -375,11 +387,11 @@ class Printer:
     def _loop(self, s: ir.Loop) -> None:
         turns = self.declare(s.turns).split()[-1]
         self.out.line(f"uint {turns} = 0u;", s.span)
-        header = "for (;;)" if s.before else f"while ({self.expr(s.condition)})"
+        header = "for (;;)" if s.before else f"while ({self.condition(s.condition)})"
         with self.out.block(header, s.span):
             if s.before:
                 self.block(s.before)
-                self.out.line(f"if (!{self.expr(s.condition, PRIMARY)}) {{ break; }}", s.span)
+                self.out.line(f"if (!{self.condition(s.condition, PRIMARY)}) {{ break; }}", s.span)
             with self.out.block(f"if ({turns} == {s.limit}u)"):
                 self.out.line(f"mj_fail(status, {s.site + 1}u, gid);")
                 self.out.line("break;")

@@ -271,6 +271,9 @@ def _grid_domain(
             function.name_span,
             help="add grid=…",
         )
+    for g in groups:
+        if isinstance(g, Lit) and g.value < 0:
+            fault("bad-grid", f"a grid of {g.value} groups is not possible", grid["grid"].span)
     threads = _threadgroup(sizes, grid["threadgroup"].span if "threadgroup" in grid else function.name_span)
     if len(groups) < len(threads):
         groups = (Lit(1),) * (len(threads) - len(groups)) + groups
@@ -341,14 +344,14 @@ def _extents(shapes: Shapes, node: tree.Expr) -> tuple[Extent, ...]:
 def _threadgroup(sizes: tuple[Extent, ...], span: Span) -> tuple[int, ...]:
     numbers: list[int] = []
     for s in sizes:
-        if not isinstance(s, Lit) or not isinstance(s.value, int) or s.value < 1:
+        if not isinstance(s, Lit) or not isinstance(s.value, int):
             fault("bad-threadgroup", "the threadgroup's size must be known at compile time", span,
                   help="use numbers and const[int] parameters")  # fmt: skip
         numbers.append(s.value)
     total = 1
     for n in numbers:
         total *= n
-    if total % SIMD_WIDTH or total > MAX_GROUP:
+    if min(numbers, default=1) < 1 or total % SIMD_WIDTH or total > MAX_GROUP:
         fault("bad-threadgroup", f"a threadgroup of {total} threads is not allowed", span,
               help=f"its size is a multiple of {SIMD_WIDTH}, at most {MAX_GROUP}")  # fmt: skip
     return tuple(numbers)
