@@ -36,7 +36,7 @@ def frozen(cls: type[T]) -> type[T]:
         "__delattr__": _refuse,
     }
     for name, value in own.items():
-        if name not in cls.__dict__ or name in ("__hash__",) and cls.__dict__[name] is None:
+        if cls.__dict__.get(name) is None:  # a class that defines __eq__ alone has __hash__ None
             setattr(cls, name, value)
     return cls
 
@@ -46,7 +46,7 @@ def _fields(cls: type[Any]) -> list[Field[Any]]:
     found: dict[str, Field[Any]] = {}
     for base in reversed(cls.__mro__[1:]):
         found |= base.__dict__.get("__dataclass_fields__", {})
-    for name, hint in cls.__dict__.get("__annotations__", {}).items():
+    for name, hint in _annotations(cls).items():
         if "ClassVar" in hint:
             continue
         default = cls.__dict__.get(name, MISSING)

@@ -247,7 +247,8 @@ class Printer:
         return self._cast(value, type, spell_saturate if saturating else spell_cast)
 
     def _cast(self, value: ir.Expr, type: Type, rule: object) -> tuple[str, int]:
-        assert isinstance(type, DType) and isinstance(value.type, DType), (type, value.type)
+        assert isinstance(type, DType)
+        assert isinstance(value.type, DType)
         spelling = rule(value.type, type)  # type: ignore[operator]
         return self._spelled(spelling, (value,), type)
 

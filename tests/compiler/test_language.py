@@ -3,7 +3,7 @@
 A case is a call and the arrays that it must give: integers and bools exactly, floats within a relative bound.
 """
 
-# ruff: noqa: B023, E501, E701, E702, E731, E741, F403, F405, RUF005
+# ruff: noqa: B023
 # mypy: ignore-errors
 import itertools
 import math
@@ -136,7 +136,6 @@ def pref(x):
 for dt in (np.float32, np.int8, np.uint16, np.int64, np.float16):
     x = (rng.standard_normal((9, 8)) * 50).astype(dt)
     case(f"pool {dt.__name__}", lambda: pool(x), pref(x))
-import ml_dtypes
 
 x = (rng.standard_normal((9, 8)) * 50).astype(ml_dtypes.bfloat16)
 case("pool bf16", lambda: pool(x), pref(x))
@@ -248,7 +247,6 @@ def blur(u: f32[*S], radius: const[int] = 1) -> f32[*S]:
 def bref(u, r):
     p = np.pad(u, r, mode="edge")
     acc = np.zeros_like(u)
-    import itertools
 
     for o in itertools.product(range(2 * r + 1), repeat=u.ndim):
         acc = acc + p[tuple(slice(k, k + n) for k, n in zip(o, u.shape))]
@@ -619,7 +617,6 @@ def mth(x: f32[N]) -> f32[N]:
 
 
 x = np.linspace(0.1, 3, 17).astype(np.float32)
-from math import erf as merf
 
 case(
     "math",

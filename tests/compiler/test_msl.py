@@ -31,7 +31,9 @@ def code(text: str) -> str:
 
 def test_the_element_function_reads_like_the_kernel() -> None:
     text = mj.kernel_from_text(LAPLACIAN).msl(IMAGE)
-    assert "inline float laplacian_at(constant laplacian_params& p, device const float* u, int y, int x)" in text
+    assert (
+        "inline float laplacian_at(constant laplacian_params& p, device const float* u, int y, int x)" in text
+    )
     assert "4.0f * u[y * p.W + x]" in text
     assert "(inside ? y - 1 : mj_reflect(y - 1, p.H)) * p.W + x" in text
 
@@ -140,7 +142,10 @@ def test_literals_are_exact() -> None:
 def test_precise_texts_ask_for_safe_arithmetic() -> None:
     """Contraction is governed by a pragma, not by compile options; `math="fast"` asks for neither."""
     source = 'N = dims("N")\n@kernel{}\ndef f(a: f32[N], c: f32[N]) -> f32[N]:\n    i = position()\n    return a[i] * a[i] + c[i]\n'
-    precise, fast = mj.kernel_from_text(source.format("")), mj.kernel_from_text(source.format('(math="fast")'))
+    precise, fast = (
+        mj.kernel_from_text(source.format("")),
+        mj.kernel_from_text(source.format('(math="fast")')),
+    )
     a, c = np.float32([1 + 2**-12]), np.float32([-(1 + 2**-11)])
     assert "#pragma METAL fp contract(off)" in precise.msl(a, c)
     assert "#pragma METAL fp math_mode(safe)" in precise.msl(a, c)

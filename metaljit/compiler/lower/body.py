@@ -151,7 +151,8 @@ class Unit:
                 return Poly.of(int(value))
             case Sym(name) if name in self.spec.scalars:
                 scalar = self.scalar(name)
-                assert isinstance(scalar, Typed) and scalar.poly is not None
+                assert isinstance(scalar, Typed)
+                assert scalar.poly is not None
                 return scalar.poly
             case Op("+", (a, b)):
                 return self.extent_poly(a) + self.extent_poly(b)
@@ -223,8 +224,8 @@ class Unit:
 class Carried:
     """A name that a loop carries: its variable and what the name holds at the start of a turn.
 
-    `first` is the value before the loop. `bounds` are lower (True) and upper bounds that every turn is hoped to keep, `lost` those that one does not;
-    `seen` is what is assigned. `shared` variables are those of an outer loop.
+    `first` is the value before the loop. `bounds` are lower (True) and upper bounds that every turn is hoped to
+    keep, `lost` those that one does not; `seen` is what is assigned. `shared` variables are those of an outer loop.
     """
 
     var: ir.Var

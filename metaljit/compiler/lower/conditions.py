@@ -175,7 +175,8 @@ def _choose_group(
     body: Body, condition: Typed, values: list[Value], blocks: list[list[ir.Stmt]], span: Span
 ) -> Value:
     a, b = values
-    assert isinstance(a, Group) and isinstance(b, Group)
+    assert isinstance(a, Group)
+    assert isinstance(b, Group)
     if len(a.items) != len(b.items):
         fault("type-join", f"the two sides are tuples of {len(a.items)} and {len(b.items)}", span)
     if any(blocks):

@@ -47,7 +47,7 @@ def function(body: Body, node: tree.Call, text: FunctionText) -> Value:
     """A call of a device function, specialised for these arguments."""
     if text.is_kernel:
         fault("kernel-in-kernel", f"{text.name!r} is a kernel and cannot be called in one", node.span,
-              help="make it a device function (`@mj.function`), or compose kernels in a function under `@mj.jit`")  # fmt: skip
+              help="make it a device function: `@mj.function`")  # fmt: skip
     unit = body.unit
     if text.key in unit.calls:
         fault(
@@ -231,20 +231,12 @@ def _check_dims(wanted: Annotation, inner: Names) -> None:
 
 
 def _with_dims_help(e: Fault, node: tree.Expr) -> Fault:
+    if e.diagnostic.slug != "unknown-name":
+        return e
     text = node.span.text
-    return (
-        Fault(
-            Diagnostic(
-                "unknown-dim",
-                f"the extent {text!r} is not declared",
-                node.span,
-                "not declared",
-                help=f'declare it above: `{text} = dims("{text}")`',
-            )  # fmt: skip
-        )
-        if e.diagnostic.slug == "unknown-name"
-        else e
-    )
+    message = f"the extent {text!r} is not declared"
+    declare_it = f'declare it above: `{text} = dims("{text}")`'
+    return Fault(Diagnostic("unknown-dim", message, node.span, "not declared", help=declare_it))
 
 
 def _element_for(body: Body, wanted: Annotation, value: Value, p: tree.Parameter, span: Span) -> Type:

@@ -165,7 +165,7 @@ def _refuse_grid(function: tree.Function, signature: Signature, grid: dict[str, 
     if signature.is_grid:
         fault("missing-grid", f"kernel {function.name!r} writes its arrays itself, so it needs a grid", function.name_span,
               help='decorate it, for example `@kernel(grid="ceil_div(N, 256)", threadgroup=256)`')  # fmt: skip
-    fault("grid-of-map", f"kernel {function.name!r} has a result type, so its grid is the result's shape", function.name_span,
+    fault("grid-of-map", f"kernel {function.name!r} gives a result, so its grid is the result's shape", function.name_span,
           help="drop grid= and threadgroup=, or take `Out[…]` parameters instead of `->`")  # fmt: skip
 
 

@@ -43,7 +43,7 @@ _OWN = (Builtin, DType, Vec, Dim, Pack, DTypeVariable, FunctionText, Namespace, 
 
 @cache
 def _known() -> dict[int, Any]:
-    """By id (the objects live as long as the process): Python's built-ins, and NumPy's and math's functions of the same name."""
+    """By id (the objects outlive the process): Python's built-ins, NumPy's and math's functions of the same name."""
     known: dict[int, Any] = {id(getattr(builtins, n)): BUILTINS[n] for n in PYTHON}
     renamed = {"math": {"fabs": "abs", "pow": "power", "gamma": "gamma", "asin": "arcsin", "acos": "arccos",
                         "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh",

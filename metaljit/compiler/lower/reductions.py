@@ -185,8 +185,9 @@ def _conditions(body: Body, conditions: Sequence[tree.Expr], inner: Callable[[],
 def _arg(body: Body, generator: tree.Generator, name: str, span: Span) -> Value:
     """The count, from 0, of the first least (greatest) value; the first NaN wins; −1 of nothing."""
     if any(c.conditions for c in generator.clauses):
+        worst = "inf" if name == "argmin" else "-inf"
         fault("arg-condition", f"{name} counts produced values, so its generator takes no `if`", span,
-              help=f"give the others the worst value: `{name}(x if … else {'inf' if name == 'argmin' else '-inf'} for …)`")  # fmt: skip
+              help=f"give the others the worst value: `{name}(x if … else {worst} for …)`")  # fmt: skip
     element = _element_type(body, generator, name)
     if isinstance(element, Vec):
         fault("not-a-number", f"{name} compares numbers, found {element}", generator.element.span)

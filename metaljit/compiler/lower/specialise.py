@@ -75,7 +75,7 @@ def specialise(sig: Signature, arguments: Mapping[str, Argument], names: Names) 
     packs: dict[str, int] = {}
     for p in shaped:
         argument = arguments[p.name]
-        assert isinstance(argument, ArrayArgument) and p.annotation is not None
+        assert isinstance(argument, ArrayArgument)
         _bind_element(p, argument.dtype, variables)
         _bind_rank(p, argument, packs)
     for p in sig.params:
@@ -149,7 +149,8 @@ def _bind_element(p: Declared, dtype: DType, variables: dict[DTypeVariable, DTyp
 
 
 def _bind_rank(p: Declared, argument: ArrayArgument, packs: dict[str, int]) -> None:
-    assert p.annotation is not None and p.annotation.axes is not None
+    assert p.annotation is not None
+    assert p.annotation.axes is not None
     lanes = p.annotation.element.lanes if isinstance(p.annotation.element, Vec) else 1
     rank = argument.rank - (lanes > 1)
     named = [a for a in p.annotation.axes if not isinstance(a, PackAxes)]
