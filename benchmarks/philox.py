@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import metaljit as mj
 
@@ -19,7 +20,7 @@ def work() -> Work:
     state = mj.ops.random.state_from(0, KEY)
     out = np.empty((WORDS // 4, 4), np.uint32)
     kernel = mj.stdlib.random.blocks
-    peers: dict[str, Run] = {"NumPy": numpy_peer(), **numba_peer(), **torch_peer()}
+    peers: dict[str, Run] = {"NumPy": numpy_peer(), **numba_peer(state), **torch_peer()}
     return Work(
         f"Philox {WORDS // 2**20}M words",
         out.nbytes,
@@ -35,7 +36,7 @@ def numpy_peer() -> Run:
     return lambda: generator.random_raw(WORDS // 2)
 
 
-def numba_peer() -> dict[str, Run]:
+def numba_peer(state: NDArray[Any]) -> dict[str, Run]:
     try:
         import numba
     except ImportError:
@@ -51,11 +52,15 @@ def numba_peer() -> dict[str, Run]:
         return u32(b >> u64(32)) ^ c1 ^ k0, u32(b), u32(a >> u64(32)) ^ c3 ^ k1, u32(a)
 
     @numba.njit  # type: ignore[untyped-decorator,unused-ignore]
-    def part(first: Any, key: Any, out: Any) -> None:
+    def part(first: Any, state: Any, out: Any) -> None:
         for i in range(out.shape[0] // 4):
-            c0, c1, c2, c3 = u32(first + i), u32(0), u32(0), u32(0)
+            n = u32(first + i)
+            c0 = u32(state[0] + n)
+            c1 = u32(state[1] + u32(c0 < n))
+            c2 = u32(state[2] + u32(c1 < state[1]))
+            c3 = u32(state[3] + u32(c2 < state[2]))
             for r in range(10):
-                k0, k1 = u32(key + u32(r) * u32(0x9E3779B9)), u32(u32(r) * u32(0xBB67AE85))
+                k0, k1 = u32(state[4] + u32(r) * u32(0x9E3779B9)), u32(state[5] + u32(r) * u32(0xBB67AE85))
                 c0, c1, c2, c3 = mixed(c0, c1, c2, c3, k0, k1)
             out[4 * i] = c0
             out[4 * i + 1] = c1
@@ -63,14 +68,14 @@ def numba_peer() -> dict[str, Run]:
             out[4 * i + 3] = c3
 
     @numba.njit(parallel=True)  # type: ignore[untyped-decorator,unused-ignore]
-    def blocks(key: Any, out: Any) -> None:
+    def blocks(state: Any, out: Any) -> None:
         for j in numba.prange(out.shape[0] // PART):
-            part(j * (PART // 4), key, out[j * PART : (j + 1) * PART])
+            part(j * (PART // 4), state, out[j * PART : (j + 1) * PART])
 
     out = np.empty(WORDS, np.uint32)
 
     def run() -> Any:
-        blocks(np.uint32(KEY), out)
+        blocks(state, out)
         return out.reshape(-1, 4)
 
     return {"numba": run}

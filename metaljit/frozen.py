@@ -63,6 +63,12 @@ def _fields(cls: type[Any]) -> list[Field[Any]]:
     return list(found.values())
 
 
+def _annotations(cls: type[Any]) -> dict[str, str]:
+    """The class's own annotations, as the texts that they are in modules with postponed evaluation."""
+    found: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 (`inspect` is slow to import)
+    return found
+
+
 def _initialiser(title: str, fields: list[Field[Any]], positional: tuple[str, ...]) -> Callable[..., None]:
     names = frozenset(f.name for f in fields)
     count, most = len(fields), len(positional)
