@@ -16,11 +16,11 @@ from typing import Any
 import click
 import numpy as np
 
+from .arguments import Argument, ArrayArgument, ConstArgument, ScalarArgument
 from .cli_errors import fault, progress
 from .cli_kernels import Kind, Kinds, TypeSpec, kinds_of, signature
 from .compiler.ir_text import show
 from .compiler.lower.kernel import lower_kernel
-from .compiler.lower.specialise import Argument, ArrayArgument, ConstArgument, ScalarArgument
 from .dtypes import from_numpy
 from .extents import show as show_extent
 from .kernels import VERSION, Kernel, Parameter, Spec

@@ -8,7 +8,7 @@ found without the parser.
 from __future__ import annotations
 
 import builtins
-import hashlib
+import linecache
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .dtypes import DType, Vec
+from .runtime.cache import key
 from .source import Diagnostic, Source, SyntaxFault
 from .symbols import MISSING, Builtin, Dim, DTypeVariable, FunctionText, Namespace, Pack
 
@@ -91,12 +92,7 @@ class Definition:
         """A digest of the text, its place, and what it captures, through the functions it calls."""
         fields: list[str] = []
         _describe(self, fields, {})
-        digest = hashlib.sha256()
-        for f in fields:
-            data = f.encode("utf-8", "surrogatepass")
-            digest.update(len(data).to_bytes(8, "little"))
-            digest.update(data)
-        return digest.hexdigest()
+        return key(*fields)
 
 
 def is_fixed(name: str, value: Any) -> bool:
@@ -220,13 +216,8 @@ def python_source(function: types.FunctionType, lookup: Callable[[str], Any]) ->
 
     Decorators that are not the language's are blanked: they are Python's affair.
     """
-    import inspect
-
     code = function.__code__
-    try:
-        lines, first = inspect.getsourcelines(function)
-    except (OSError, TypeError, SyntaxError, IndexError):
-        lines, first = [], 0
+    lines, first = _lines(function), code.co_firstlineno
     name = f"def {function.__name__}"
     if not any(re.match(rf"\s*(async\s+)?def\s+{re.escape(function.__name__)}\b", line) for line in lines):
         raise SyntaxFault(
@@ -240,6 +231,36 @@ def python_source(function: types.FunctionType, lookup: Callable[[str], Any]) ->
     prefix = indent[0] if indent else ""
     text = "".join(_dedented(line, prefix) for line in lines)
     return Source(_shown_path(code.co_filename), _own_decorators(text, lookup), first, prefix)
+
+
+def _lines(function: types.FunctionType) -> list[str]:
+    """The lines from the first decorator to the end of the body; none where Python has no source.
+
+    The end is where the code ends, and then as far as lines are indented more than the `def`: statements that give
+    no code may follow. (The standard library finds it with a tokenizer, in twice the time of a warm first call.)
+    """
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
+    header = next((k for k, line in enumerate(lines) if re.match(r"\s*(async\s+)?def\b", line)), None)
+    if header is None:
+        return []
+    last = max(header + 1, _last_line(code) - code.co_firstlineno + 1)
+    indent = len(lines[header]) - len(lines[header].lstrip())
+    while last < len(lines):
+        text = lines[last].strip()
+        if text and not text.startswith("#") and len(lines[last]) - len(lines[last].lstrip()) <= indent:
+            break
+        last += 1
+    while last > header + 1 and not lines[last - 1].strip():
+        last -= 1
+    return lines[:last]
+
+
+def _last_line(code: types.CodeType) -> int:
+    """The last line that any instruction of the function, or of a generator in it, comes from."""
+    own = max((end or 0 for _, end, _, _ in code.co_positions()), default=0)
+    inner = (_last_line(c) for c in code.co_consts if isinstance(c, types.CodeType))
+    return max(own, *inner) if any(isinstance(c, types.CodeType) for c in code.co_consts) else own
 
 
 def _own_decorators(text: str, lookup: Callable[[str], Any]) -> str:

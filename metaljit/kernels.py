@@ -26,7 +26,7 @@ from .program import Program
 from .source import Diagnostic, LaunchFault, Span, SyntaxFault, TypeFault
 
 if TYPE_CHECKING:
-    from .compiler.lower.specialise import Argument
+    from .arguments import Argument
     from .runtime.device import Device
     from .runtime.launch import Launcher
 
@@ -307,7 +307,7 @@ class Kernel:
 
     def _argument(self, p: Parameter, value: Any) -> Argument:
         """What the compiler needs to know of an argument."""
-        from .compiler.lower.specialise import ArrayArgument, ConstArgument, ScalarArgument
+        from .arguments import ArrayArgument, ConstArgument, ScalarArgument
         from .dtypes import from_numpy
 
         if p.kind == "const":

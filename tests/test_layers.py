@@ -27,6 +27,7 @@ BASE = (
     "metaljit.conversions",
     "metaljit.operations",
     "metaljit.symbols",
+    "metaljit.arguments",
     "metaljit.extents",
     "metaljit.program",
 )

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from metaljit.grammar import tree
 
+from ..arguments import Argument
 from ..extents import Lit, Sym, op, product, show
 from ..program import (
     ArrayParam,
@@ -27,7 +28,7 @@ from ..source import Diagnostic, TypeFault
 from . import ir, loopnest, msl, simplify
 from .lower.kernel import Lowered, lower_kernel, result_names
 from .lower.signature import Resolve
-from .lower.specialise import Argument, ArrayType
+from .lower.specialise import ArrayType
 from .usage import cost
 from .verify import verify
 

@@ -6,10 +6,10 @@ from typing import Any, get_args
 
 import pytest
 
+from metaljit.arguments import Argument, ArrayArgument, ConstArgument, ScalarArgument
 from metaljit.compiler import ir
 from metaljit.compiler.ir_text import show
 from metaljit.compiler.lower.kernel import lower_kernel
-from metaljit.compiler.lower.specialise import Argument, ArrayArgument, ConstArgument, ScalarArgument
 from metaljit.dtypes import BOOL, F32, I8, I32, I64, U8, U32, VECTORS
 from metaljit.kernels import Kernel
 from metaljit.modules import kernel_from_text

@@ -12,9 +12,7 @@ import pytest
 from every_type import (
     FLOATS,
     INTEGERS,
-    NUMBERS,
     NUMPY,
-    SIGNED,
     UNSIGNED,
     check_each,
     code,

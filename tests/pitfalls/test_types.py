@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_type import FLOATS, INTEGERS, NUMBERS, NUMPY, refusal
+from every_type import INTEGERS, NUMBERS, NUMPY, refusal
 
 import metaljit as mj
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from metaljit.grammar import tree
 from metaljit.grammar.parser import parse_quoted
 
+from ...arguments import Argument
 from ...dtypes import I32, Vec
 from ...extents import Extent, Lit, op, product, symbols
 from ...frozen import frozen
@@ -25,7 +26,7 @@ from .body import Body, Options, Unit
 from .expressions import free_value
 from .names import canonical
 from .signature import Names, PackAxes, Resolve, Signature, constant, declare
-from .specialise import Argument, ArrayType, Shapes, Specialisation, specialise
+from .specialise import ArrayType, Shapes, Specialisation, specialise
 from .values import Fault, Literal, Poisoned, Typed, Value, View, fault
 
 MAX_GROUP = 1024

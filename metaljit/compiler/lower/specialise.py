@@ -7,12 +7,13 @@ shapes as extent expressions. A fault points at the parameter that does not fit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from metaljit.grammar import tree
 
+from ...arguments import Argument, ArrayArgument, ConstArgument, ScalarArgument
 from ...dtypes import F32, I32, DType, Vec
 from ...extents import Extent, Lit, Sym, op
 from ...frozen import frozen
@@ -20,29 +21,6 @@ from ...symbols import Dim, DTypeVariable, Pack
 from .names import Foreign
 from .signature import Annotation, Declared, Names, PackAxes, Signature
 from .values import fault
-
-
-@frozen
-class ArrayArgument:
-    """An argument's dtype and rank, as NumPy has them (a vector's lane axis counts)."""
-
-    dtype: DType
-    rank: int
-
-
-@frozen
-class ScalarArgument:
-    """A number; `dtype` is set for NumPy's typed scalars."""
-
-    dtype: DType | None = None
-
-
-@frozen
-class ConstArgument:
-    value: Any
-
-
-Argument: TypeAlias = ArrayArgument | ScalarArgument | ConstArgument
 
 
 @frozen
