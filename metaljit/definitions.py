@@ -42,6 +42,7 @@ class Definition:
     locals: frozenset[str] = frozenset()
     docstring: Callable[[], str | None] = field(default=lambda: None)
     globals: Mapping[str, Any] | None = None
+    around: frozenset[str] = frozenset()  # names of enclosing functions, which hide globals
 
     @cached_property
     def source(self) -> Source:
@@ -72,7 +73,7 @@ class Definition:
 
     def watch(self, name: str) -> Watch:
         """The quickest way to a captured object."""
-        if self.globals is not None and self.globals.get(name, MISSING) is self.lookup(name):
+        if self.globals is not None and name in self.globals and name not in self.around:
             return self.globals.get, name
         return self._reach, name
 
@@ -199,6 +200,7 @@ def from_python(function: Callable[..., Any], is_kernel: bool, locals_: Mapping[
         locals=names,
         docstring=lambda: function.__doc__,
         globals=function.__globals__,
+        around=frozenset((*function.__code__.co_freevars, *around)),
     )
 
 

@@ -18,9 +18,9 @@ from . import interpret_operators as operators
 from . import interpret_reductions as reductions
 from .dtypes import Type
 from .extents import Extent, Lit, Number, evaluate
+from .interpret_names import unpack
 from .interpret_python import Written
 from .interpret_scope import bind
-from .interpret_types import unpack
 from .interpret_values import (
     NO_VALUE,
     Index,

@@ -31,31 +31,33 @@ def emit(kernel: ir.Kernel, text: Text, printer: Printer, buffers: Sequence[ir.B
         "last",
         *text.names.values(),
     )
-    header = (
-        f'extern "C" void {text.entry}_cpu(void* const* buffers, const void* params, unsigned* status_words, '
-        "long begin, long end, long block)"
-    )
     if any(abs(m.coefficient) > 1 for m in kernel.margins):
         out.lines += [
             "static inline long mj_cpu_floor(long a, long b) { return a / b - (a % b < 0); }",
             "static inline long mj_cpu_ceil(long a, long b) { return -mj_cpu_floor(-a, b); }",
             "",
         ]
+    types = [f"{'' if b.writable else 'const '}{storage_name(b.dtype)}*" for b in buffers]
+    # clang believes `__restrict` of parameters only, and without it checks each row for overlap; inlined, the nest
+    # would be compiled twice
+    arrays = [f"{t} __restrict const {text.names[b.name]}" for t, b in zip(types, buffers, strict=True)]
+    status = "device metal::atomic_uint* status"
+    listed = [f"const {text.entry}_params p", status, *arrays, "long begin", "long end", "long block"]
+    with out.block(f"__attribute__((noinline)) static void {text.entry}_nest({', '.join(listed)})"):
+        _rows(kernel, text, printer, inner)
+    out.line()
+    header = (
+        f'extern "C" void {text.entry}_cpu(void* const* buffers, const void* params, unsigned* status_words, '
+        "long begin, long end, long block)"
+    )
     with out.block(header):
-        out.line(f"const {text.entry}_params p = *static_cast<const {text.entry}_params*>(params);")
-        out.line(
-            "device metal::atomic_uint* const status = reinterpret_cast<device metal::atomic_uint*>(status_words);"
-        )
+        out.line(f"{status} = reinterpret_cast<device metal::atomic_uint*>(status_words);")
         out.line(
             f"if (begin == 0) {{ metal::atomic_store_explicit(status, {RAN}, metal::memory_order_relaxed); }}"
         )
-        for k, b in enumerate(buffers):
-            name, type = text.names[b.name], storage_name(b.dtype)
-            qualifier = "" if b.writable else "const "
-            out.line(
-                f"{qualifier}{type}* __restrict const {name} = static_cast<{qualifier}{type}*>(buffers[{k}]);"
-            )
-        _rows(kernel, text, printer, inner)
+        passed = [f"*static_cast<const {text.entry}_params*>(params)", "status"]
+        passed += [f"static_cast<{t}>(buffers[{k}])" for k, t in enumerate(types)]
+        out.line(f"{text.entry}_nest({', '.join([*passed, 'begin', 'end', 'block'])});")
     return "\n".join(out.lines) + "\n"
 
 
@@ -170,6 +172,9 @@ def _inner(
 ) -> None:
     out = printer.out
     saved = set(printer.scope.taken)
+    if flag == "<false>" and text.usage.inside and not extents:
+        # the few elements at the border: vectors of them cost compile time and gain nothing
+        out.line("#pragma clang loop vectorize(disable) unroll(disable)")
     single = len(positions) == 1
     index = printer.declare(positions[0]).split()[-1] if single else printer.scope.new("column")
     with out.block(f"for (int {index} = int({first}); {index} < int({last}); ++{index})"):

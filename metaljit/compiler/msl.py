@@ -46,6 +46,11 @@ SAFE = """\
 #pragma METAL fp math_mode(safe)
 #pragma METAL fp contract(off)
 """
+OFFSET = """\
+#ifndef METALJIT_CPU
+typedef int mj_offset;
+#endif
+"""
 PARAMETERS = ("p", "status", "gid", "inside", "out", "buffers", "params", "begin", "end", "block")
 
 
@@ -203,14 +208,27 @@ class Printer:
     def _load(self, e: ir.Load) -> tuple[str, int]:
         name, lanes = self.buffers[e.buffer.name], e.buffer.lanes
         if lanes == 1:
-            return self._stored(f"{name}[{self.expr(e.offset)}]", e.buffer.dtype)
+            return self._stored(f"{name}[{self.offset(e.offset)}]", e.buffer.dtype)
         parts = [
             self._stored(f"{name}[{at}]", e.buffer.dtype)[0] for at in self.lane_offsets(e.offset, lanes)
         ]
         return f"{type_name(e.type)}({', '.join(parts)})", PRIMARY
 
+    def offset(self, e: ir.Expr, outer: int = COMMA + 1) -> str:
+        """The offset of an element: int, but for its first factor's type, which a CPU makes long."""
+        match e:
+            case ir.Apply("add", (ir.Apply("multiply", _, _, True) as rows, last), _, True):
+                text, own = f"{self.offset(rows, ADD)} + {self.expr(last, ADD + 1)}", ADD
+            case ir.Apply("multiply", (ir.Apply("add", _, _, True) as rows, extent), _, True):
+                text, own = f"{self.offset(rows, MULTIPLY)} * {self.expr(extent, MULTIPLY + 1)}", MULTIPLY
+            case ir.Apply("multiply", (row, extent), _, True):
+                text, own = f"mj_offset({self.expr(row)}) * {self.expr(extent, MULTIPLY + 1)}", MULTIPLY
+            case _:
+                return self.expr(e, outer)
+        return f"({text})" if own < outer else text
+
     def lane_offsets(self, offset: ir.Expr, lanes: int) -> list[str]:
-        first = f"{lanes} * {self.expr(offset, MULTIPLY + 1)}"
+        first = f"{lanes} * {self.offset(offset, MULTIPLY + 1)}"
         return [first, *(f"{first} + {k}" for k in range(1, lanes))]
 
     def _table(self, values: tuple[int | float | bool, ...], type: DType) -> str:
@@ -345,7 +363,7 @@ class Printer:
     def _store(self, s: ir.Store) -> None:
         name, dtype, lanes = self.buffers[s.buffer.name], s.buffer.dtype, s.buffer.lanes
         if lanes == 1:
-            texts = [f"{name}[{self.expr(s.offset)}] = {self.to_store(self.expr(s.value), dtype)};"]
+            texts = [f"{name}[{self.offset(s.offset)}] = {self.to_store(self.expr(s.value), dtype)};"]
         else:
             value = self.expr(s.value, PRIMARY)
             texts = [
@@ -513,7 +531,10 @@ def emit(
     printer.function(element, kernel.positions, results, kernel.body, used, kernel.span)
     _entry(printer, entry, element, buffers, used)
     head = _head(printer, entry, uniforms, title)
-    prelude = needed("\n".join(printer.out.lines))
+    body = "\n".join(printer.out.lines)
+    if "mj_offset" in body:
+        head = f"{OFFSET}\n{head}"
+    prelude = needed(body)
     text = f"#include <metal_stdlib>\n{SAFE if math == 'precise' else ''}\n{prelude}{head}"
     shift = text.count("\n")
     lines = tuple((n + shift, span) for n, span in printer.out.spans)

@@ -140,7 +140,12 @@ template <typename T> inline T mj_bitwise_count(T a) { return metal::popcount(mj
 
 // ---- NaN, infinity, sign ----
 
+// By the bits: a compiler that is told that there are no NaN would call the comparison false.
+#ifdef METALJIT_CPU
+inline bool mj_isnan(float x) { return x != x; }
+#else
 inline bool mj_isnan(float x) { return (as_type<uint>(x) & 0x7fffffffu) > 0x7f800000u; }
+#endif
 
 inline bool mj_isinf(float x) { return (as_type<uint>(x) & 0x7fffffffu) == 0x7f800000u; }
 
@@ -634,6 +639,7 @@ inline int mj_edge(int i, int n) { return metal::max(metal::min(i, n - 1), 0); }
 
 // Indices 2 1 | 0 1 2 | 1 0.
 inline int mj_reflect(int i, int n) {
+    if (uint(i) < uint(n)) { return i; }
     uint period = 2u * uint(metal::max(n, 1)) - 2u;
     uint k = mj_cycle(i < 0 ? 0u - uint(i) : uint(i), period);
     return int(metal::min(k, period - k));
@@ -641,6 +647,7 @@ inline int mj_reflect(int i, int n) {
 
 // Indices 1 0 | 0 1 2 | 2 1.
 inline int mj_symmetric(int i, int n) {
+    if (uint(i) < uint(n)) { return i; }
     uint period = 2u * uint(n);
     uint k = mj_cycle(i < 0 ? ~uint(i) : uint(i), period);
     return n == 0 ? 0 : int(metal::min(k, period - 1u - k));
@@ -648,6 +655,7 @@ inline int mj_symmetric(int i, int n) {
 
 // Indices 1 2 | 0 1 2 | 0 1.
 inline int mj_wrap(int i, int n) {
+    if (uint(i) < uint(n)) { return i; }
     uint k = mj_cycle(i < 0 ? ~uint(i) : uint(i), uint(n));
     return i < 0 ? metal::max(n, 1) - 1 - int(k) : int(k);
 }

@@ -37,6 +37,11 @@
 #include "cpu_atomics.h"       // atomic_int atomic_uint atomic_float
 #endif
 
+// What generated text asks for: this is a CPU, where NaN stays a value, and where offsets have 64 bits, so that clang sees
+// consecutive addresses whatever the sizes are.
+#define METALJIT_CPU 1
+typedef long mj_offset;
+
 // The words of the language that mean nothing here. They become macros last: the headers above use some as names.
 #define kernel static
 #define device

@@ -34,8 +34,8 @@ def test_the_element_function_reads_like_the_kernel() -> None:
     assert (
         "inline float laplacian_at(constant laplacian_params& p, device const float* u, int y, int x)" in text
     )
-    assert "4.0f * u[y * p.W + x]" in text
-    assert "(inside ? y - 1 : mj_reflect(y - 1, p.H)) * p.W + x" in text
+    assert "4.0f * u[mj_offset(y) * p.W + x]" in text
+    assert "mj_offset(inside ? y - 1 : mj_reflect(y - 1, p.H)) * p.W + x" in text
 
 
 def test_a_guard_stands_before_everything_else() -> None:

@@ -12,6 +12,7 @@ from documents import PAGES, ROOT
 
 from metaljit.dtypes import DTYPES, promote
 from metaljit.symbols import BORDER_MODES, BUILTINS
+from metaljit.testing import TOLERANCES
 
 DOCS = ROOT / "docs"
 LANGUAGE = (DOCS / "language.md").read_text(encoding="utf-8")
@@ -40,6 +41,15 @@ def _later(name: str) -> bool:
 @pytest.mark.parametrize("mode", BORDER_MODES)
 def test_every_border_mode_is_told(mode: str) -> None:
     assert f'| `"{mode}"` |' in LANGUAGE
+
+
+def test_the_tolerances_are_those_of_the_comparison() -> None:
+    text = (DOCS / "testing.md").read_text(encoding="utf-8")
+    told = {
+        n: (float(r), float(a)) for n, r, a in re.findall(r"^\| `(\w+)` \| (\S+) \| (\S+) \|$", text, re.M)
+    }
+    kept = {d.name: TOLERANCES.get(d.numpy.name) for d in DTYPES.values()}
+    assert told == {name: (t.relative, t.absolute) for name, t in kept.items() if t}
 
 
 def test_every_setting_is_told() -> None:

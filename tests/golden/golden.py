@@ -1,7 +1,8 @@
 """Reader of golden folders: numbers that other libraries computed, with the call that made them.
 
-In: a folder with `manifest.json` and `.npz` files. Out: `Case`s. NumPy only. Each case of the manifest has its topic,
-op, parameters, the call as text, and its arrays: role, shape, dtype, tolerance.
+In: a folder with `manifest.json` and `.npz` files. Out: `Case`s. Each case of the manifest has its topic, op,
+parameters, the call as text, and its arrays: role, shape, dtype, tolerance. Arrays of bfloat16 lie there as their bits;
+inputs are given as bfloat16, which is all that needs more than NumPy.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Case:
         """None where `got` agrees with the golden output, else a sentence."""
         want, info = self.outputs[name], self.record["arrays"][name]
         tolerance, found = info["tolerance"], np.asarray(got)
+        if info.get("stored_as") == BF16_BITS and found.dtype.name == "bfloat16":
+            found = found.view(np.uint16)
         if found.shape != want.shape:
             return f"{name}: shape {found.shape}, want {want.shape}"
         if info.get("stored_as") == BF16_BITS and tolerance["kind"] != "exact":
@@ -67,14 +70,35 @@ def cases(folder: Path) -> Iterator[Case]:
             files[name] = dict(np.load(folder / name)) if (folder / name).exists() else {}
         arrays: dict[str, dict[str, NDArray[Any]]] = {"input": {}, "output": {}}
         for array, info in record["arrays"].items():
-            arrays[info["role"]][array] = files[name][info["key"]]
+            if info["key"] in files[name]:
+                arrays[info["role"]][array] = _as_input(files[name][info["key"]], info)
         yield Case(
             record["id"],
             record["topic"],
             record["op"],
-            record["params"],
+            _numbers(record["params"]),
             arrays["input"],
             arrays["output"],
             record.get("error"),
             record,
         )
+
+
+def _as_input(stored: NDArray[Any], info: Mapping[str, Any]) -> NDArray[Any]:
+    if info["role"] != "input" or info.get("stored_as") != BF16_BITS:
+        return stored
+    import ml_dtypes
+
+    return stored.view(ml_dtypes.bfloat16)
+
+
+def _numbers(params: Any) -> Any:
+    """Parameters with {"float": "inf"} as the number, which JSON has not."""
+    match params:
+        case {"float": text}:
+            return float(text)
+        case dict():
+            return {name: _numbers(value) for name, value in params.items()}
+        case list():
+            return [_numbers(value) for value in params]
+    return params

@@ -174,12 +174,12 @@ def judge(case: Case) -> tuple[Outcome, str]:
             done.add(name)
     except NotThere as e:
         return "skipped", f"no op for {e}"
-    except mj.MetaljitError as e:
+    except (mj.LaunchFault, mj.TypeFault) as e:
         said = str(e).splitlines()[0]
         expected = e.slug == "no-f64" if must_refuse_f64 else case.error
         return ("passed" if expected else "failed"), f"refused: {said}"
     except Exception as e:
-        return "failed", f"{type(e).__name__}: {e}"
+        return "failed", f"{type(e).__name__}: {str(e).partition(chr(10))[0]}"
     missing = set(case.outputs) - done - LATER
     if case.error or must_refuse_f64 or missing:
         return (

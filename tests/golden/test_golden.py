@@ -18,7 +18,7 @@ import metaljit as mj
 sys.path.insert(0, str(Path(__file__).parent))
 
 import run
-from golden import Case, cases
+from golden import BF16_BITS, Case, cases
 
 HERE = Path(__file__).parent
 CASES = {f"{c.topic}-{c.id}": c for c in cases(HERE)}
@@ -106,6 +106,14 @@ def test_a_fault_of_ours_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "ZeroDivisionError" in why
 
 
+def test_a_device_that_fails_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(case: Case) -> Iterator[tuple[str, Any]]:
+        raise mj.DeviceFault(mj.Diagnostic("no-device", "there is no such device"))
+
+    monkeypatch.setitem(run.OPS, ("stencil_scipy", "laplace"), broken)
+    assert run.judge(replace(CASES["stencil_scipy-lap1d_wrap"], error={"type": "ValueError"}))[0] == "failed"
+
+
 def test_a_half_done_case_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(run.OPS, ("pooling_torch", "max_pool1d"), lambda case: iter(()))
     assert run.judge(CASES["pooling_torch-max1d"]) == ("failed", "nothing was computed for ['idx', 'y']")
@@ -126,3 +134,23 @@ def test_the_reader_compares(tmp_path: Path) -> None:
     close = CASES["image_filters-laplace"]
     assert close.check("y", close.outputs["y"] + np.float32(1e-7)) is None
     assert "first at" in str(close.check("y", close.outputs["y"] + np.float32(1e-2)))
+
+
+def test_what_json_and_numpy_cannot_hold(copied: Path) -> None:
+    def bf16(case: dict[str, Any]) -> None:
+        case["params"] = {"cval": {"float": "-inf"}, "pads": [{"float": "nan"}, 1]}
+        case["arrays"]["a"].update(key="p_u16.a", stored_as=BF16_BITS)
+        case["arrays"]["out"].update(key="p_u16.a", stored_as=BF16_BITS)
+
+    edit(copied, bf16)
+    case = next(cases(copied))
+    assert case.params["cval"] == -np.inf
+    assert np.isnan(case.params["pads"][0])
+    assert case.inputs["a"].dtype.name == "bfloat16"
+    assert case.check("out", case.inputs["a"]) is None
+
+
+def test_a_missing_file_fails_the_case(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(copied, lambda c: c.update(file="elsewhere.npz"))
+    assert run.main([str(copied)]) == 1
+    assert "1 failed" in capsys.readouterr().out

@@ -76,28 +76,43 @@ def _member(body: Body, node: tree.Compare) -> Value:
     return found if positive else unary(body, "not", found, node.span)
 
 
+def truth_of(body: Body, node: tree.Expr) -> Literal | Typed:
+    """An expression where only its truth matters: operands of `and`, `or`, `not` may have different types."""
+    match node:
+        case tree.Logical(_, operands):
+            first = truth_of(body, operands[0])
+            return truth(body, _logical_rest(body, node, first, 1, truth_of), node.span)
+        case tree.Unary("not", operand):
+            return truth(body, unary(body, "not", truth_of(body, operand), node.span), node.span)
+        case _:
+            return truth(body, expressions.lower(body, node), node.span)
+
+
 def logical(body: Body, node: tree.Logical) -> Value:
     """Short-circuit: what stands to the right is evaluated, and checked, only where it counts.
 
     `and`/`or` of numbers give a value as in Python: `x and y` is y where x is true, else x.
     """
     first = expressions.lower(body, node.operands[0])
-    return _logical_rest(body, node, first, 1)
+    return _logical_rest(body, node, first, 1, expressions.lower)
 
 
-def _logical_rest(body: Body, node: tree.Logical, first: Value, k: int) -> Value:
+def _logical_rest(
+    body: Body, node: tree.Logical, first: Value, k: int, lower: Callable[[Body, tree.Expr], Value]
+) -> Value:
     if k == len(node.operands):
         return first
+
+    def rest() -> Value:
+        return _logical_rest(body, node, lower(body, node.operands[k]), k + 1, lower)
+
     is_and = node.op == "and"
     condition = truth(body, first, node.operands[k - 1].span)
     if isinstance(condition, Literal):
-        decides = bool(condition.value) != is_and
-        return (
-            first if decides else _logical_rest(body, node, expressions.lower(body, node.operands[k]), k + 1)
-        )
+        return first if bool(condition.value) != is_and else rest()
     with body.nested() as block:
         body.assume(condition.holds if is_and else condition.fails)
-        second = _logical_rest(body, node, expressions.lower(body, node.operands[k]), k + 1)
+        second = rest()
         plain = _is_condition(first) and _is_condition(second)
         if plain and not block:
             other = truth(body, second, node.span)
@@ -111,7 +126,7 @@ def _logical_rest(body: Body, node: tree.Logical, first: Value, k: int) -> Value
 
     def other_side() -> Value:
         body.assume(holds)
-        return _logical_rest(body, node, expressions.lower(body, node.operands[k]), k + 1)
+        return rest()
 
     sides = (other_side, lambda: pinned) if is_and else (lambda: pinned, other_side)
     return choose(body, condition, sides, node.span)
@@ -124,7 +139,7 @@ def _is_condition(value: Value) -> bool:
 
 
 def conditional(body: Body, node: tree.Conditional) -> Value:
-    condition = truth(body, expressions.lower(body, node.condition), node.condition.span)
+    condition = truth_of(body, node.condition)
     if isinstance(condition, Literal):
         return expressions.lower(body, node.then if condition.value else node.otherwise)
     found = condition

@@ -52,6 +52,8 @@ def lower(body: Body, node: tree.Expr) -> Value:
             return _subscript(body, node)
         case tree.Call():
             return calls.lower_call(body, node)
+        case tree.Unary("not", _):
+            return conditions.truth_of(body, node)
         case tree.Unary(op, operand):
             return unary(body, op, lower(body, operand), node.span)
         case tree.Binary(op, left, right):

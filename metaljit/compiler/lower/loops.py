@@ -19,8 +19,7 @@ from ...source import Span
 from ...symbols import Builtin
 from .. import ir
 from ..bounds import Poly
-from . import calls, carried, expressions, statements
-from .arithmetic import truth
+from . import calls, carried, conditions, expressions, statements
 from .body import Body, Site
 from .convert import convert, index_type
 from .literals import describe, known, typed
@@ -283,7 +282,7 @@ def while_loop(body: Body, node: tree.While) -> None:
     def enter() -> None:
         outer = body.block
         body.block = []
-        condition = truth(body, expressions.lower(body, node.condition), node.condition.span)
+        condition = conditions.truth_of(body, node.condition)
         before, body.block = tuple(body.block), outer
         parts.append((before, typed(condition, node.span).expr))
         if isinstance(condition, Typed):

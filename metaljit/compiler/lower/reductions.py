@@ -14,8 +14,8 @@ from ...frozen import frozen
 from ...operations import OPERATIONS
 from ...source import Span
 from .. import ir
-from . import calls, expressions, loops, statements
-from .arithmetic import apply, binary, truth
+from . import calls, conditions, expressions, loops, statements
+from .arithmetic import apply, binary
 from .body import Body
 from .convert import convert
 from .literals import describe, typed
@@ -81,7 +81,6 @@ def reduce(body: Body, node: tree.Call, name: str) -> Value:
     def step(value: Value) -> None:
         read = Typed(ir.Read(var))
         if name in ("any", "all"):
-            value = truth(body, value, argument.element.span)
             changed: Value = Typed(ir.Apply(row.op, (read.expr, typed(value, node.span).expr), BOOL))
         else:
             value = convert(body, value, total, argument.element.span)
@@ -89,7 +88,7 @@ def reduce(body: Body, node: tree.Call, name: str) -> Value:
         assert isinstance(changed, Typed)
         body.set(var, changed.expr, node.span)
 
-    clauses(body, argument, step)
+    clauses(body, argument, step, truths=name in ("any", "all"))
     return Typed(ir.Read(var))
 
 
@@ -97,7 +96,7 @@ def _element_type(body: Body, generator: tree.Generator, name: str) -> Type:
     """The type of the produced values, found by lowering them once and forgetting it."""
     found: list[Value] = []
     with body.unit.rollback(), body.nested():
-        clauses(body, generator, found.append)
+        clauses(body, generator, found.append, truths=name in ("any", "all"))
     value = found[0] if found else Literal(0)
     if isinstance(value, Group):
         fault("not-a-number", f"{name} reduces numbers, found {describe(value)}", generator.element.span)
@@ -113,12 +112,15 @@ def _element_type(body: Body, generator: tree.Generator, name: str) -> Type:
     return joined
 
 
-def clauses(body: Body, generator: tree.Generator, produce: Callable[[Value], None]) -> None:
-    """The generator's loops and conditions around `produce(element)`."""
+def clauses(
+    body: Body, generator: tree.Generator, produce: Callable[[Value], None], *, truths: bool = False
+) -> None:
+    """The generator's loops and conditions around `produce(element)`; with `truths`, of the element's truth."""
 
     def enter(k: int) -> None:
         if k == len(generator.clauses):
-            produce(expressions.lower(body, generator.element))
+            element = generator.element
+            produce(conditions.truth_of(body, element) if truths else expressions.lower(body, element))
             return
         _clause(body, generator.clauses[k], lambda: enter(k + 1))
 
@@ -171,7 +173,7 @@ def _conditions(body: Body, conditions: Sequence[tree.Expr], inner: Callable[[],
     if not conditions:
         inner()
         return
-    condition = truth(body, expressions.lower(body, conditions[0]), conditions[0].span)
+    condition = conditions.truth_of(body, conditions[0])
     if isinstance(condition, Literal):
         if condition.value:
             _conditions(body, conditions[1:], inner)

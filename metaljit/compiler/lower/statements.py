@@ -15,8 +15,8 @@ from metaljit.grammar import tree
 from ...dtypes import BOOL, DType, Type, Vec
 from ...source import Span
 from .. import ir
-from . import arrays, carried, expressions, loops, returns
-from .arithmetic import binary, truth
+from . import arrays, carried, conditions, expressions, loops, returns
+from .arithmetic import binary
 from .body import Body, Site, require_value
 from .convert import convert, implicit
 from .literals import describe
@@ -332,7 +332,7 @@ def _augment(body: Body, node: tree.Augment, target: tree.Target, op: str, value
 
 
 def _if(body: Body, node: tree.If) -> None:
-    condition = truth(body, expressions.lower(body, node.condition), node.condition.span)
+    condition = conditions.truth_of(body, node.condition)
     if isinstance(condition, Literal):
         lower_block(body, node.body if condition.value else node.orelse)
         return
@@ -435,7 +435,7 @@ def _assert(body: Body, node: tree.Assert) -> None:
         message = str(found)
     if not body.unit.options.asserts:
         return
-    condition = truth(body, expressions.lower(body, node.condition), node.condition.span)
+    condition = conditions.truth_of(body, node.condition)
     if isinstance(condition, Literal):
         if not condition.value:
             fault("static-assertion", f"this assertion is false: {message}", node.span)
