@@ -77,15 +77,23 @@ def spread(values: Sequence[float]) -> str:
     return f"{median(values):.2f} ({min(values):.2f} – {max(values):.2f})"
 
 
-OVERHEAD_HEADER = ("cost", "median", "least – most", "wanted")
+OVERHEAD_HEADER = ("cost", "median", "least – most", "of CPU time", "wanted")
 
 
 def overhead_row(line: overhead.Line) -> tuple[str, ...]:
     def shown(value: float) -> str:
         return f"{value:.4g} {line.unit}".strip()
 
-    spread = f"{min(line.values):.4g} – {max(line.values):.4g}" if len(line.values) > 1 else ""
-    return line.what, shown(line.value), spread, f"≤ {shown(line.wanted)}"
+    if len(line.values) == 1:
+        return line.what, shown(line.wall), "", "", f"≤ {shown(line.wanted)}"
+    walls = [v.wall for v in line.values]
+    return (
+        line.what,
+        shown(line.wall),
+        f"{min(walls):.4g} – {max(walls):.4g}",
+        shown(line.cpu),
+        f"≤ {shown(line.wanted)}",
+    )
 
 
 def print_rows(rows: Sequence[Sequence[str]]) -> None:

@@ -1,6 +1,7 @@
 """What calling costs beside computing: import, first calls, warm calls, and how often anything is compiled.
 
-In: nothing. Out: lines of (what, value, unit, the most that is wanted). First calls are measured in fresh processes.
+In: nothing. Out: lines of what is measured, its values, and the most that is wanted. All is measured in fresh processes,
+by the clock and in processor time, that of the C++ compiler with it: the second says more where others compute too.
 """
 
 from __future__ import annotations
@@ -15,25 +16,40 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from .timing import Time
+
 
 @dataclass(frozen=True)
 class Line:
     what: str
     unit: str
-    values: Sequence[float]
+    values: Sequence[Time]
     wanted: float
 
     @property
-    def value(self) -> float:
-        return median(self.values)
+    def wall(self) -> float:
+        return median(v.wall for v in self.values)
 
+    @property
+    def cpu(self) -> float:
+        return median(v.cpu for v in self.values)
+
+
+CLOCK = """
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+from time import perf_counter
+def clock():
+    used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    return perf_counter(), sum(u.ru_utime + u.ru_stime for u in used)
+def report(start, scale):
+    print(*(scale * (b - a) for a, b in zip(start, clock())))
+"""
 
 IMPORT = """
-from time import perf_counter
 import numpy
-start = perf_counter()
+start = clock()
 import metaljit
-print(1e3 * (perf_counter() - start))
+report(start, 1e3)
 """
 
 KERNEL = """
@@ -60,25 +76,22 @@ def combined(a: f32[H, W], b: f32[H, W], alpha: f32) -> f32[H, W]:
 """
 
 FIRST_CALL = """
-from time import perf_counter
 from kernels import diffused, mj, np
 u = np.ones((64, 64), np.float32)
-start = perf_counter()
+start = clock()
 diffused(u, 0.25)
-print(1e3 * (perf_counter() - start))
+report(start, 1e3)
 """
 
 WARM_CALL = """
-from time import perf_counter
 from kernels import combined, np
-a, b, out = (np.ones((4, 4), np.float32) for _ in range(3))
+a, b = (np.ones((4, 4), np.float32) for _ in range(2))
 combined(a, b, 0.5)
-def each(call, n=5000):
-    start = perf_counter()
-    for _ in range(n):
-        call()
-    return 1e6 * (perf_counter() - start) / n
-print(min(each(lambda: combined(a, b, 0.5)) - each(lambda: None) for _ in range(5)))
+CALLS = 20000
+start = clock()
+for _ in range(CALLS):
+    combined(a, b, 0.5)
+report(start, 1e6 / CALLS)
 """
 
 COMPILATIONS = """
@@ -93,7 +106,7 @@ toolchain.Toolchain.compile = counted
 for n in SIZES:
     for alpha in SCALARS:
         diffused(np.ones((n, n + 3), np.float32), alpha)
-print(count)
+print(count, count)
 """
 
 
@@ -101,8 +114,8 @@ def lines(rounds: int) -> list[Line]:
     """Fresh processes throughout; the environment's cache is not touched."""
     with TemporaryDirectory(prefix="metaljit-bench-") as name:
         folder = Path(name)
-        first: list[float] = []
-        again: list[float] = []
+        first: list[Time] = []
+        again: list[Time] = []
         for k in range(rounds):
             write_kernels(folder, k)
             first.append(child(folder, FIRST_CALL))
@@ -135,14 +148,16 @@ def write_kernels(folder: Path, k: int) -> None:
     (folder / "kernels.py").write_text(KERNEL.replace("NUMBER", repr(1 + k / 64)))
 
 
-def child(folder: Path, code: str) -> float:
+def child(folder: Path, code: str) -> Time:
     environment = os.environ | {
         "METALJIT_CACHE_DIR": str(folder / "cache"),
         "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
     }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     result = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", CLOCK + code], env=environment, capture_output=True, text=True, check=False
     )
     if result.returncode:
         raise RuntimeError(result.stderr)
-    return float(result.stdout)
+    wall, cpu = map(float, result.stdout.split())
+    return Time(wall, cpu)

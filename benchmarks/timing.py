@@ -54,6 +54,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Time:
+    """By the clock, and of the processor, all threads together."""
+
     wall: float
     cpu: float
 

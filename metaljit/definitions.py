@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .dtypes import DType, Vec
-from .runtime.cache import key
 from .source import Diagnostic, Source, SyntaxFault
 from .symbols import MISSING, Builtin, Dim, DTypeVariable, FunctionText, Namespace, Pack
 
@@ -93,6 +92,8 @@ class Definition:
         """A digest of the text, its place, and what it captures, through the functions it calls."""
         fields: list[str] = []
         _describe(self, fields, {})
+        from .runtime.cache import key
+
         return key(*fields)
 
 
@@ -220,13 +221,22 @@ def python_source(function: types.FunctionType, lookup: Callable[[str], Any]) ->
     """
     code = function.__code__
     lines, first = _lines(function), code.co_firstlineno
-    name = f"def {function.__name__}"
-    if not any(re.match(rf"\s*(async\s+)?def\s+{re.escape(function.__name__)}\b", line) for line in lines):
+    if not lines:
         raise SyntaxFault(
             Diagnostic(
                 "no-source",
-                f"Python has no source text for `{name}` (it was typed at a prompt, or made by exec)",
-                help="put it into a file, or give the text: `mj.kernel_from_text('''@kernel\\ndef …''')`",
+                f"Python has no source text for `def {function.__name__}` (it was typed at a prompt, or made by exec)",
+                help="put it into a file, or give the text: `mj.kernel_from_text('''@kernel\ndef …''')`",
+            )
+        )
+    header = next(line for line in lines if re.match(r"\s*(async\s+)?def\b", line))
+    if not re.match(rf"\s*(async\s+)?def\s+{re.escape(function.__name__)}\b", header):
+        raise SyntaxFault(
+            Diagnostic(
+                "no-source",
+                f"the file of `def {function.__name__}` was changed after it was imported",
+                where=f"{_shown_path(code.co_filename)}:{first}",
+                help="start Python anew, or reload the module",
             )
         )
     indent = re.match(r"[ \t]*", lines[0])
@@ -244,7 +254,7 @@ def _lines(function: types.FunctionType) -> list[str]:
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
     header = next((k for k, line in enumerate(lines) if re.match(r"\s*(async\s+)?def\b", line)), None)
-    if header is None:
+    if header is None or not lines[0].lstrip().startswith(("@", "def", "async")):
         return []
     last = max(header + 1, _last_line(code) - code.co_firstlineno + 1)
     indent = len(lines[header]) - len(lines[header].lstrip())

@@ -67,6 +67,11 @@ def call(place: Place, callee: Value, args: Sequence[Value], named: Mapping[str,
     refuse(f"{callee!r} cannot be called in a kernel")
 
 
+def wants_truth(callee: Value) -> bool:
+    """Whether only the truth of the first argument counts."""
+    return callee == OPERATIONS["where"] or (isinstance(callee, Builtin) and callee.name == "bool")
+
+
 def _cast(value: Value, target: DType) -> Value:
     if isinstance(value, Vector):
         refuse(f"{value.type} is no {target}")

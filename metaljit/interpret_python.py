@@ -20,6 +20,7 @@ from metaljit.grammar import tree
 
 from .dtypes import Type
 from .frozen import frozen
+from .interpret_calls import wants_truth
 from .interpret_names import assigned, assigned_target
 from .interpret_reductions import reduction_name
 from .interpret_scope import Scope
@@ -331,15 +332,15 @@ class Writer:
 
     def call(self, node: tree.Call) -> ast.expr:
         callee = self.expr(node.func)
+        meant = self.free.get(callee.id) if isinstance(callee, ast.Name) else None
         if len(node.args) == 1 and isinstance(node.args[0], tree.Generator):
-            of_truths = isinstance(callee, ast.Name) and reduction_name(self.free.get(callee.id)) in (
-                "any",
-                "all",
-            )
-            generator = self.generator(node.args[0], of_truths)
+            generator = self.generator(node.args[0], reduction_name(meant) in ("any", "all"))
             return _call("@reduce", callee, *self.question(node.args[0]), generator)
         keywords = [ast.keyword(k.name, self.expr(k.value)) for k in node.keywords]
-        return ast.Call(_name("@call"), [callee, *self.items(node.args)], keywords)
+        args = self.items(node.args)
+        if node.args and isinstance(node.args[0], tree.Logical) and wants_truth(meant):
+            args[0] = self.condition(node.args[0])
+        return ast.Call(_name("@call"), [callee, *args], keywords)
 
     def generator(self, node: tree.Generator, of_truths: bool) -> ast.expr:
         """A generator of Python's own; its names are its own too."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from . import interpret_arrays as arrays
 from . import interpret_calls as calls
 from . import interpret_operators as operators
 from . import interpret_reductions as reductions
+from .compiler.lower.signature import PackAxes
 from .dtypes import Type
 from .extents import Extent, Lit, Number, evaluate
 from .interpret_names import unpack
@@ -34,6 +35,9 @@ from .interpret_values import (
 )
 from .source import Diagnostic, KernelAssertion, Span
 from .symbols import Dim, FunctionText
+
+if TYPE_CHECKING:
+    from .interpret_specialisation import Interpretation
 
 
 class Run:
@@ -272,3 +276,12 @@ def show(*values: Value, when: Value = True) -> None:
     """`print("…", x, when=i == 3)`."""
     if operators.truth(when):
         print(*values)
+
+
+def position_of(axes: Sequence[Any], at: Sequence[Value]) -> Value:
+    """An i32 for a declared rank of 1, else an index."""
+    return at[0] if len(axes) == 1 and not isinstance(axes[0], PackAxes) else Index(at)
+
+
+def one_or_index(items: Sequence[Value]) -> Value:
+    return items[0] if len(items) == 1 else Index(items)

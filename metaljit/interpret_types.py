@@ -17,7 +17,7 @@ from metaljit.grammar import tree
 from . import interpret_arrays as arrays
 from . import interpret_operators as operators
 from .dtypes import BOOL, I32, Type
-from .interpret_calls import Range, attribute, call, iterate
+from .interpret_calls import Range, attribute, call, iterate, wants_truth
 from .interpret_names import assigned, assigned_target, unpack
 from .interpret_reductions import reduction_name, result_type
 from .interpret_scope import Scope, bind
@@ -362,6 +362,9 @@ class Search:
             self.requires.append(node)
             return None
         named = {k.name: self.eval(k.value, frame) for k in node.keywords}
+        if node.args and isinstance(node.args[0], tree.Logical) and wants_truth(callee):
+            rest = self._spread(node.args[1:], frame)
+            return call(self, callee, [self.condition(node.args[0], frame), *rest], named)
         return call(self, callee, self._spread(node.args, frame), named)
 
     def _logical(self, op: str, operands: Sequence[tree.Expr], frame: Frame) -> Value:

@@ -51,7 +51,7 @@ class KernelFile:
         self._unit = unit
         self.__doc__ = unit.docstring
         members = {n: m for n, m in unit.members.items() if isinstance(m, Kernel | Function)}
-        self.__metaljit_text__ = Namespace(unit.source.name, members)
+        self.__metaljit_text__ = Namespace(unit.source.name, dict(unit.members))
         self._members = members
 
     def __getattr__(self, name: str) -> Any:
@@ -243,8 +243,8 @@ def _import_file(unit: Unit, step: outlines.ImportStep, within: Path | None, loa
     first, *rest = step.module.split(".") if step.module else [""]
     if step.level > 1:
         _refuse_import(span, "it climbs out of the folder")
-    if first == "stdlib" and step.level == 0 and len(rest) == 1:
-        folder, stem = _stdlib(), rest[0]
+    if first == "stdlib" and step.level == 0 and len(rest) <= 1:
+        folder, stem = _stdlib(), rest[0] if rest else ""
     elif within is None:
         _refuse_import(span, "a text has no files beside it")
     elif rest:
@@ -258,7 +258,9 @@ def _import_file(unit: Unit, step: outlines.ImportStep, within: Path | None, loa
         return
     other = _other(unit, folder, stem, span, loading)
     if not step.names:
-        unit.members[step.alias or stem] = KernelFile(other)
+        file = KernelFile(other)
+        inside = folder == _stdlib() and step.alias is None
+        unit.members[step.alias or first] = Namespace("stdlib", {stem: file}) if inside else file
     for n in step.names:
         if n.name not in other.members:
             place = Span(unit.source, *n.place)
@@ -269,7 +271,8 @@ def _import_file(unit: Unit, step: outlines.ImportStep, within: Path | None, loa
 def _other(unit: Unit, folder: Path, stem: str, span: Span, loading: list[Path]) -> Unit:
     file = folder / f"{stem}.mjk"
     if not file.is_file():
-        _refuse_import(span, f"there is no file {stem}.mjk")
+        there = ", ".join(sorted(f.stem for f in folder.glob("*.mjk"))) or "no other file"
+        _refuse_import(span, f"there is no file {stem}.mjk here, but {there}")
     other = _load(file, folder, loading, _shown(file), span)
     unit.texts += [f"{file.name}", *other.texts]
     return other

@@ -468,7 +468,7 @@ class Printer:
         span: Span,
     ) -> None:
         """A device function or the element function, with the struct of its results."""
-        self.scope = Scope(*PARAMETERS, *self.buffers.values(), *self.functions.values(), name)
+        self.scope = Scope(*PARAMETERS, *self.top.taken, name)
         self.vars = {}
         self.result = f"{name}_result"
         self.templated = used.inside
@@ -508,10 +508,11 @@ def emit(
     `buffers` are all arrays in `[[buffer(i)]]` order.
     """
     entry = identifier(kernel.name)
-    top = Scope(*PARAMETERS, entry, f"{entry}_params", f"{entry}_at", f"{entry}_thread", f"{entry}_cpu")
+    own = (entry, *(f"{entry}_{part}" for part in ("params", "at", "thread", "at_result", "cpu", "nest")))
+    top = Scope(*PARAMETERS, *own)
     members = Scope()
     fields = {u.name: members.new(u.name) for u in uniforms}
-    arrays = Scope(*PARAMETERS[:-4])
+    arrays = Scope(*PARAMETERS[:-4], *own)
     arrays.taken.discard("out")
     names = {b.name: arrays.new(b.name) for b in buffers}
     for n in names.values():

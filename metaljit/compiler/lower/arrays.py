@@ -45,6 +45,9 @@ def _axes(view: View | Private, indices: Sequence[Value], span: Span) -> list[Va
             span,
             "1 index" if len(flat) == 1 else f"{len(flat)} indices",
             second=(view.declared, "declared here"),
+            help=f"write all indices in one pair of brackets: `{name}[…, …]`"
+            if len(flat) < len(view.shape)
+            else "",
         )
     return flat
 

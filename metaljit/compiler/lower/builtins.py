@@ -465,7 +465,7 @@ def _is_whole(body: Body, extent: Extent) -> bool:
 
 def _static_assert(body: Body, node: tree.Call) -> Value:
     values = values_of(body, node, 1, 2)
-    holds = known(values[0], node.span, "the condition of static_assert")
+    holds = known(values[0], node.args[0].span, "the condition of static_assert")
     if not holds:
         message = known(values[1], node.span, "the message") if len(values) == 2 else node.args[0].span.text
         fault("static-assertion", f"this static assertion is false: {message}", node.span)

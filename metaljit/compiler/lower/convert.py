@@ -112,11 +112,15 @@ def implicit(body: Body, value: Value, type: Type, span: Span, where: str) -> Ty
             f"{where} is {type} and the value is {source.type}",
             span,
             str(source.type),
-            help=f"write the cast: `{type}({span.text})`"
-            if len(span.text) < 30
-            else f"cast it with `{type}(…)`",
+            help=_cast_help(source, type, span),
         )
     return convert(body, source, type, span)
+
+
+def _cast_help(source: Typed, type: Type, span: Span) -> str:
+    if source.type.lanes > 1 and type.lanes == 1:
+        return "take one lane, `v.x`, or reduce them: `sum(v)`"
+    return f"write the cast: `{type}({span.text})`" if len(span.text) < 30 else f"cast it with `{type}(…)`"
 
 
 def _constants(expr: ir.Expr, type: DType) -> ir.Expr | None:

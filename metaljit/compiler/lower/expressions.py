@@ -120,7 +120,9 @@ def as_group(body: Body, value: Value, span: Span) -> Group:
         case Poison():
             raise Poisoned
         case _:
-            fault("not-a-tuple", f"a tuple was expected and {describe(value)} found", span)
+            scalar = isinstance(value, Typed) and value in body.positions
+            fault("not-a-tuple", f"a tuple was expected and {describe(value)} found", span,
+                  help="the position of a result of rank 1 is an i32: `i = position()`" if scalar else "")  # fmt: skip
 
 
 def pack(body: Body, name: str, span: Span) -> Group:

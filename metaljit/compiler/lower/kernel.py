@@ -72,6 +72,13 @@ def decorator_options(function: tree.Function, names: Names) -> tuple[Options, d
         found = names.lookup(node.func)
         if not isinstance(found, Builtin) or found.name != "kernel":
             continue
+        if node.args:
+            fault(
+                "argument-count",
+                "kernel takes its options by name",
+                node.span,
+                help="for example `@kernel(math='fast')`",
+            )
         for k in node.keywords:
             if k.name in ("grid", "threadgroup"):
                 grid[k.name] = _unquoted(k.value)
@@ -272,9 +279,9 @@ def _grid_domain(
             function.name_span,
             help="add grid=…",
         )
-    for g in groups:
-        if isinstance(g, Lit) and g.value < 0:
-            fault("bad-grid", f"a grid of {g.value} groups is not possible", grid["grid"].span)
+    for number in groups:
+        if isinstance(number, Lit) and number.value < 0:
+            fault("bad-grid", f"a grid of {number.value} groups is not possible", grid["grid"].span)
     threads = _threadgroup(sizes, grid["threadgroup"].span if "threadgroup" in grid else function.name_span)
     if len(groups) < len(threads):
         groups = (Lit(1),) * (len(threads) - len(groups)) + groups

@@ -42,7 +42,7 @@ def describe(value: Value) -> str:
             return f"the local array {local.name!r} of rank {len(shape)}"
         case Meta(of):
             name = getattr(of, "name", type(of).__name__)
-            return f"the type {name}" if isinstance(of, DType | Vec) else f"{name!r}, which is no value"
+            return f"the type {name}" if isinstance(of, DType | Vec) else f"{name!r} (no value)"
         case _:
             return "nothing"
 
@@ -64,6 +64,10 @@ def typed(value: Value, span: Span, type: DType | None = None) -> Typed:
             fault("not-a-number", f"a number was expected and {what} found", span)
         case Poison():
             raise Poisoned
+        case View(buffer, _, shape):
+            at = "position()" if len(shape) == 1 else "p" if len(shape) > 2 else "y, x"
+            fault("not-a-number", f"a number was expected and {describe(value)} found", span,
+                  help=f"a kernel computes one element: `{buffer.name}[{at}]`")  # fmt: skip
         case _:
             fault("not-a-number", f"a number was expected and {describe(value)} found", span)
 

@@ -169,19 +169,19 @@ def _counted(body: Body, clause: tree.Clause, r: loops.Range, inner: Callable[[]
     body.emit(ir.For(var, start.expr, stop.expr, r.step, tuple(block), span))
 
 
-def _conditions(body: Body, conditions: Sequence[tree.Expr], inner: Callable[[], None]) -> None:
-    if not conditions:
+def _conditions(body: Body, tests: Sequence[tree.Expr], inner: Callable[[], None]) -> None:
+    if not tests:
         inner()
         return
-    condition = conditions.truth_of(body, conditions[0])
+    condition = conditions.truth_of(body, tests[0])
     if isinstance(condition, Literal):
         if condition.value:
-            _conditions(body, conditions[1:], inner)
+            _conditions(body, tests[1:], inner)
         return
     with body.nested() as block:
         body.assume(condition.holds)
-        _conditions(body, conditions[1:], inner)
-    body.emit(ir.If(condition.expr, tuple(block), (), conditions[0].span))
+        _conditions(body, tests[1:], inner)
+    body.emit(ir.If(condition.expr, tuple(block), (), tests[0].span))
 
 
 def _arg(body: Body, generator: tree.Generator, name: str, span: Span) -> Value:

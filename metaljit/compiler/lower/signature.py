@@ -64,6 +64,12 @@ class Signature:
     is_grid: bool
 
 
+# What other languages call the element types.
+SPELT = {
+    "float32": "f32", "float16": "f16", "half": "f16", "bfloat16": "bf16", "int8": "i8", "int16": "i16", "int32": "i32",
+    "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "uint": "u32", "uchar": "u8",
+    "mean": "sum(x[k] for k in range(N)) / N",
+}  # fmt: skip
 NO_F64 = ("f64", "float64", "double")
 
 
@@ -104,6 +110,14 @@ def unknown_name(name: str, span: Span, known: tuple[str, ...] = ()) -> Any:
             help="use f32; at the call convert with `x.astype(np.float32)`",
         )
 
+    if name in SPELT:
+        fault(
+            "unknown-name",
+            f"the name {name!r} is not defined",
+            span,
+            "not defined",
+            help=f"write `{SPELT[name]}`",
+        )
     if name in MJK_NAMES or name in OPERATIONS:
         fault(
             "unknown-name",
@@ -112,7 +126,7 @@ def unknown_name(name: str, span: Span, known: tuple[str, ...] = ()) -> Any:
             "not imported",
             help=f"import it: `from metaljit.lang import {name}`",
         )
-    close = difflib.get_close_matches(name, {*known, *MJK_NAMES, *OPERATIONS}, 1)
+    close = difflib.get_close_matches(name, {*known, *MJK_NAMES, *OPERATIONS}, 1, 0.75)
     way_out = f"did you mean `{close[0]}`?" if close else ""
     fault("unknown-name", f"the name {name!r} is not defined", span, "not defined", help=way_out)
 
