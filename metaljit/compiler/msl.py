@@ -46,6 +46,7 @@ SAFE = """\
 #pragma METAL fp math_mode(safe)
 #pragma METAL fp contract(off)
 """
+WIDTH = 110
 OFFSET = """\
 #ifndef METALJIT_CPU
 typedef int mj_offset;
@@ -104,7 +105,18 @@ class Emitter:
     def line(self, text: str = "", span: Span | None = None) -> None:
         if span is not None:
             self.spans.append((len(self.lines) + 1, span))
-        self.lines.append("    " * self.depth + text if text else "")
+        first, *rest = text.split("\n")
+        self.lines.append("    " * self.depth + first if first else "")
+        self.lines += rest
+
+    def call(self, head: str, items: Sequence[str]) -> str:
+        """`head(items)`, on lines of their own under one another where one line would be too long."""
+        text = f"{head}({', '.join(items)})"
+        if len(text) <= WIDTH:
+            return text
+        first, *rest = items
+        indent = "\n" + " " * (len(head) + 1)
+        return f"{head}({first}," + ",".join(indent + item for item in rest) + ")"
 
     @contextmanager
     def block(self, header: str, span: Span | None = None, end: str = "}") -> Iterator[None]:
@@ -295,6 +307,19 @@ class Printer:
 
     # ---- statements ----
 
+    def lines(self, e: ir.Expr) -> str:
+        """The text of an expression; a long sum on several lines, a term on each."""
+        text = self.expr(e)
+        if len(text) <= WIDTH:
+            return text
+        terms: list[str] = []
+        while isinstance(e, ir.Apply) and e.op in ("add", "subtract") and e.type == F32:
+            sign = "+" if e.op == "add" else "-"
+            terms.insert(0, f"{sign} {self.expr(e.args[1], ADD + 1)}")
+            e = e.args[0]
+        indent = "\n" + "    " * (self.out.depth + 1)
+        return self.expr(e, ADD) + "".join(indent + t for t in terms)
+
     def declare(self, var: ir.Var) -> str:
         name = self.vars[var.number] = self.scope.new(var.name)
         return f"{type_name(var.type)} {name}"
@@ -307,13 +332,13 @@ class Printer:
         line = self.out.line
         match s:
             case ir.Let(var, value, span):
-                text = self.expr(value)
+                text = self.lines(value)
                 line(f"const {self.declare(var)} = {text};", span)
             case ir.Declare(var, value, span):
                 text = "" if value is None else f" = {self.expr(value)}"
                 line(f"{self.declare(var)}{text};", span)
             case ir.Assign(var, value, span):
-                line(f"{self.vars[var.number]} = {self.expr(value)};", span)
+                line(f"{self.vars[var.number]} = {self.lines(value)};", span)
             case ir.Store():
                 self._store(s)
             case ir.LocalArray(local, values, span):
@@ -418,7 +443,7 @@ class Printer:
             self.block(s.body)
 
     def _return(self, values: Sequence[ir.Expr], span: Span) -> None:
-        texts = [self.expr(v) for v in values]
+        texts = [self.lines(v) if len(values) == 1 else self.expr(v) for v in values]
         if len(texts) > 1:
             self.out.line(f"return {self.result}{{{', '.join(texts)}}};", span)
         else:
@@ -485,7 +510,7 @@ class Printer:
         returned = "void" if not results else type_name(results[0]) if len(results) == 1 else self.result
         if used.inside:
             self.out.line("template <bool inside>")
-        with self.out.block(f"inline {returned} {name}({', '.join(listed)})", span):
+        with self.out.block(self.out.call(f"inline {returned} {name}", listed), span):
             self.block(body)
         self.out.line()
 
@@ -580,7 +605,7 @@ def _entry(printer: Printer, entry: str, element: str, buffers: Sequence[ir.Buff
     listed.append(f"constant {entry}_params& p [[buffer({n})]]")
     listed.append(f"device metal::atomic_uint* status [[buffer({n + 1})]]")
     listed.append("uint gid [[thread_position_in_grid]]")
-    with out.block(f"kernel void {entry}({', '.join(listed)})", kernel.span):
+    with out.block(out.call(f"kernel void {entry}", listed), kernel.span):
         out.line(
             f"if (gid == 0u) {{ metal::atomic_store_explicit(status, {RAN}, metal::memory_order_relaxed); }}"
         )
