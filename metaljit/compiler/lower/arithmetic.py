@@ -38,6 +38,7 @@ BINARY = {
     "^": "bitwise_xor", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
     "==": "equal", "!=": "not_equal",
 }  # fmt: skip
+LITERAL_BITS = 4096
 UNARY = {"-": "negative", "+": "positive", "~": "invert", "not": "logical_not"}
 
 
@@ -82,6 +83,8 @@ def _fold(symbol: str, a: Any, b: Any, span: Span) -> Value:
         fault("bad-constant", f"{a!r} {symbol} {b!r} has no value: {e}", span)
     if isinstance(result, complex):
         return Literal(math.nan)
+    if isinstance(result, int) and result.bit_length() > LITERAL_BITS:
+        fault("literal-range", f"this literal has more than {LITERAL_BITS} bits", span)
     return Literal(result)
 
 

@@ -61,6 +61,10 @@ class Unit:
     notes: list[Diagnostic] = field(default_factory=list)
     requirements: list[tuple[Extent, str, Span]] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    plans: dict[Any, Any] = field(
+        default_factory=dict
+    )  # what functions return, by the types of their arguments
+    unrolled: int = 0  # turns of unrolled loops so far
     loop_types: dict[Any, dict[str, Type]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     trying: int = 0  # loops around this place that would be unrolled if a constant were needed

@@ -36,6 +36,8 @@ from .values import (
     fault,
 )
 
+TUPLE_SIZE = 1 << 16
+
 
 def lower(body: Body, node: tree.Expr) -> Value:
     """The value of an expression; statements that it needs are emitted before."""
@@ -66,7 +68,14 @@ def lower(body: Body, node: tree.Expr) -> Value:
         case tree.Conditional():
             return conditions.conditional(body, node)
         case tree.TupleExpr(items):
-            return Group(tuple(spread(body, items)))
+            group = Group(tuple(spread(body, items)))
+            if group.size > TUPLE_SIZE:
+                fault(
+                    "tuple-too-large",
+                    f"this tuple holds {group.size} numbers (at most {TUPLE_SIZE})",
+                    node.span,
+                )
+            return group
         case tree.Generator():
             fault(
                 "bare-generator",

@@ -32,6 +32,8 @@ from .values import (
     fault,
 )
 
+MAX_CALLS = 64
+
 
 @frozen
 class Parameters:
@@ -41,6 +43,7 @@ class Parameters:
     variables: tuple[ir.Var, ...]
     passed: tuple[ir.Expr, ...]
     key: tuple[Any, ...]
+    types: tuple[Any, ...]  # the key without what is known of ranges
 
 
 def function(body: Body, node: tree.Call, text: FunctionText) -> Value:
@@ -53,6 +56,13 @@ def function(body: Body, node: tree.Call, text: FunctionText) -> Value:
         fault(
             "recursion",
             f"{text.name!r} calls itself, and Metal has no recursion",
+            node.span,
+            help="write a loop",
+        )
+    if len(unit.calls) >= MAX_CALLS:
+        fault(
+            "calls-too-deep",
+            f"functions call one another more than {MAX_CALLS} deep",
             node.span,
             help="write a loop",
         )
@@ -126,6 +136,7 @@ def _parameters(
     variables: list[ir.Var] = []
     passed: list[ir.Expr] = []
     keys: list[Any] = []
+    types: list[Any] = []
     arrays = any(_has_array(v) for v, _ in given.values())
 
     def enter(name: str, value: Value) -> Value:
@@ -134,22 +145,28 @@ def _parameters(
                 var = body.var(name, value.type)
                 variables.append(var)
                 passed.append(expr)
+                types.append(value.type)
                 keys.append((value.type, poly.key() if poly is not None else None))
                 return Typed(ir.Read(var), poly)
             case Group(items, index):
-                keys.append(("group", len(items), index))
+                types.append(("group", len(items), index))
+                keys.append(types[-1])
                 return Group(tuple(enter(f"{name}_{k}", v) for k, v in enumerate(items)), index)
             case View(buffer, _, _, _, modes, fill, unchecked):
+                types.append((buffer.name, len(modes)))
                 keys.append((buffer.name, modes, unchecked, repr(fill)))
                 return value
             case Private(local, _, _, unchecked):
+                types.append(local)
                 keys.append((local, unchecked))
                 return value
             case Literal(v):
-                keys.append((type(v), repr(v)))
+                types.append((type(v), repr(v)))
+                keys.append(types[-1])
                 return value
             case _:
-                keys.append(repr(value))
+                types.append(repr(value))
+                keys.append(types[-1])
                 return value
 
     inner = Names(text.resolve)
@@ -161,7 +178,7 @@ def _parameters(
         env[p.name] = enter(p.name, value)
     if arrays:  # its text may rest on what is known to hold at this call
         keys.append(body.unit.facts.stamp)
-    return Parameters(env, tuple(variables), tuple(passed), tuple(keys))
+    return Parameters(env, tuple(variables), tuple(passed), tuple(keys), tuple(types))
 
 
 def _has_array(value: Value) -> bool:
@@ -266,15 +283,17 @@ def _specialise(
             raise Poisoned
         return made, returns.join_returns(made, declaration)
 
-    if wanted.fixed:
-        made, plan = attempt(wanted)
+    kind = (text.key, parameters.types)
+    known = wanted if wanted.fixed else unit.plans.get(kind)
+    if known is not None:
+        made, plan = attempt(known)
     else:
-        with unit.rollback():
-            try:
-                made, plan = attempt(wanted)
-            except Poisoned:
-                plan = wanted
-        made, plan = attempt(plan)
+        with unit.rollback() as first:
+            made, plan = attempt(wanted)
+            first.keep = returns.settled(made, plan)
+        unit.plans[kind] = returns.without_ranges(plan)
+        if not first.keep:  # some `return` gives a literal, or a type that another one widens
+            made, plan = attempt(plan)
     result = ir.Function(
         declaration.name, parameters.variables, (), (), plan.types(), tuple(made.block), declaration.name_span
     )

@@ -35,6 +35,7 @@ from .values import (
 )
 
 UNROLL_LIMIT = 1024
+UNROLLED_TURNS = 1 << 16  # of all unrolled loops of a kernel, tried and kept
 
 
 @frozen
@@ -211,6 +212,7 @@ def unrolled(body: Body, node: tree.For, items: Sequence[Value]) -> None:
 
     def turn() -> None:
         for item in items:
+            count_turn(body, node.span)
             if not leaves:
                 statements.assign(body, node.target, item, span)
                 statements.lower_block(body, node.body)
@@ -252,6 +254,17 @@ def _once(body: Body, node: tree.For, item: Value) -> None:
         go_on = ir.Apply("logical_not", (ir.Read(frame.stop),), BOOL)
         once = ir.If(go_on, (once,), (), node.span)
     body.emit(once)
+
+
+def count_turn(body: Body, span: Span) -> None:
+    """Bounds the copies of all unrolled loops together."""
+    body.unit.unrolled += 1
+    if body.unit.unrolled > UNROLLED_TURNS:
+        fault(
+            "unroll-limit",
+            f"the unrolled loops of this kernel have more than {UNROLLED_TURNS} turns together",
+            span,
+        )
 
 
 def leaving(nodes: Sequence[tree.Stmt]) -> set[str]:

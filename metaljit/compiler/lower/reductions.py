@@ -146,6 +146,7 @@ def _clause(body: Body, clause: tree.Clause, inner: Callable[[], None]) -> None:
 
 def _unrolled(body: Body, clause: tree.Clause, items: Sequence[Value], inner: Callable[[], None]) -> None:
     for item in items:
+        loops.count_turn(body, clause.span)
         carrying, body.loops = body.loops, []  # the target is the generator's own name
         try:
             statements.assign(body, clause.target, item, clause.span)

@@ -141,6 +141,32 @@ def join_returns(body: Body, function: tree.Function) -> ResultPlan:
     return ResultPlan(pattern, has_numbers)
 
 
+def settled(body: Body, plan: ResultPlan) -> bool:
+    """Whether every `return` gives the plan's types as it stands."""
+
+    def fits(value: Value, pattern: Value) -> bool:
+        if isinstance(pattern, Group) and isinstance(value, Group):
+            return all(fits(v, p) for v, p in zip(value.items, pattern.items, strict=True))
+        return not isinstance(pattern, Typed) or (isinstance(value, Typed) and value.type == pattern.type)
+
+    return plan.value is None or all(fits(value, plan.value) for value, _ in body.returns)
+
+
+def without_ranges(plan: ResultPlan) -> ResultPlan:
+    """The plan's types, without what is known of this call's integers."""
+
+    def strip(value: Value) -> Value:
+        match value:
+            case Group(items, index):
+                return Group(tuple(strip(i) for i in items), index)
+            case Typed():
+                return _pattern(value.type)
+            case _:
+                return value
+
+    return ResultPlan(strip(plan.value) if plan.value is not None else None, plan.fixed)
+
+
 def _as_pattern(value: Value, span: Span, *, literals: bool) -> Value:
     """What a returned value is made of; with `literals`, literals are part of it as they are."""
     match value:

@@ -251,7 +251,10 @@ def constant(node: tree.Expr, names: Names) -> Any:
             a, b = constant(left, names), constant(right, names)
             if symbol in MEANING and all(isinstance(v, int | float) for v in (a, b)):
                 try:
-                    return MEANING[symbol](a, b)
+                    result = MEANING[symbol](a, b)
+                    if isinstance(result, int) and result.bit_length() > 4096:
+                        raise ArithmeticError("it has more than 4096 bits")
+                    return result
                 except (ArithmeticError, TypeError) as e:
                     fault("bad-constant", f"this constant has no value: {e}", node.span)
         case tree.Name() | tree.Attribute():

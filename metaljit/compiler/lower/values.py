@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
 
 from ...dtypes import BOOL, F32, I32, I64, U32, U64, DType, Type
@@ -83,6 +84,11 @@ class Group:
 
     items: tuple[Value, ...]
     index: bool = False
+
+    @cached_property
+    def size(self) -> int:
+        """The numbers in it, those of inner tuples too."""
+        return sum(i.size if isinstance(i, Group) else 1 for i in self.items)
 
 
 @frozen
