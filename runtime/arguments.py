@@ -136,7 +136,7 @@ def _survivor(program: Program, param: ScalarParam, value: object, name: str) ->
             LaunchFault,
             "number-does-not-fit",
             program,
-            f"`{name}` is declared as {param.dtype}, which cannot hold {plain!r}",
+            f"`{name}` is declared as {param.dtype}, which cannot hold {_number(plain)}",
             help=_range(param.dtype),
             param=param,
         )
@@ -205,6 +205,13 @@ def _range(dtype: DType) -> str:
             return f"pass a whole number from {dtype.smallest} to {dtype.largest}"
     largest = _BF16_MAX if dtype == BF16 else _FLOAT_MAX[dtype.bits]
     return f"pass a number of magnitude up to {largest:.6g}"
+
+
+def _number(value: Plain) -> str:
+    """The number as written, but for integers so long that Python itself refuses to write them."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
 
 
 def _shown(value: object) -> str:
