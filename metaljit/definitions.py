@@ -20,7 +20,7 @@ import numpy as np
 
 from .dtypes import DType, Vec
 from .source import Diagnostic, Source, SyntaxFault
-from .symbols import MISSING, Builtin, Dim, DTypeVariable, FunctionText, Namespace, Pack
+from .symbols import MISSING, Builtin, Dim, DTypeVariable, FunctionText, Namespace, Pack, mark
 
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*")
 # How to get a captured object: a function and the name to call it with.
@@ -102,13 +102,13 @@ def is_fixed(name: str, value: Any) -> bool:
     return (
         isinstance(value, (*_STABLE, types.ModuleType))
         or getattr(builtins, name, None) is value
-        or getattr(value, "__metaljit_builtin__", None) is not None
+        or mark(value, "__metaljit_builtin__") is not None
     )
 
 
 def definition_of(value: Any) -> Definition | None:
     """The definition behind a kernel or function object."""
-    found = getattr(value, "definition", None)
+    found = mark(value, "definition")
     return found if isinstance(found, Definition) else None
 
 
@@ -138,7 +138,9 @@ def _describe(definition: Definition, fields: list[str], seen: dict[int, int]) -
 def describe_value(value: Any) -> str:
     """A captured value as text: equal texts, equal meaning."""
     match value:
-        case bool() | int() | float() | str() | None:
+        case int() if not isinstance(value, bool):
+            return f"int {value:x}"  # of any length: Python refuses to write long ones in decimal
+        case bool() | float() | str() | None:
             return f"{type(value).__name__} {value!r}"
         case np.generic():
             return f"{value.dtype.str} {value.tobytes().hex()}"
@@ -151,7 +153,7 @@ def describe_value(value: Any) -> str:
         case _ if isinstance(value, _STABLE):
             return repr(value)
         case _:
-            return f"{type(value).__module__}.{type(value).__qualname__} {getattr(value, '__name__', '')}"
+            return f"{type(value).__module__}.{type(value).__qualname__} {mark(value, '__name__') or ''}"
 
 
 # ---- the Python door ----
@@ -160,8 +162,7 @@ def describe_value(value: Any) -> str:
 def from_python(function: Callable[..., Any], is_kernel: bool, locals_: Mapping[str, Any]) -> Definition:
     """The definition of a decorated Python function. `locals_` are the names around the `def`."""
     if not isinstance(function, types.FunctionType):
-        what = type(function).__name__
-        raise TypeError(f"@kernel and @function decorate a `def`, not a {what}")
+        raise SyntaxFault(_not_a_def(function))
     if function.__name__ == "<lambda>":
         raise SyntaxFault(
             Diagnostic("lambda", "a lambda cannot be a kernel", help="write a `def` with a name")
@@ -205,6 +206,18 @@ def from_python(function: Callable[..., Any], is_kernel: bool, locals_: Mapping[
     )
 
 
+def _not_a_def(found: Any) -> Diagnostic:
+    """What is wrong with decorating anything but a Python function."""
+    inner = definition_of(found)
+    if inner is not None:
+        what = f"{inner.name!r} is a {'kernel' if inner.is_kernel else 'device function'} already"
+        return Diagnostic("not-a-def", what, inner.tree.name_span, help="one decorator is enough: take one away")
+    name = getattr(found, "__name__", None)
+    what = f"{type(found).__name__} {name}" if isinstance(name, str) else type(found).__name__
+    help = "put it directly above a `def`" if callable(found) else "write a `def` and put it above that"
+    return Diagnostic("not-a-def", f"`@kernel` and `@function` decorate a `def`, not a {what}", help=help)
+
+
 def _local_names(code: types.CodeType) -> Iterator[str]:
     """Parameters and local names, those of generators in the body included."""
     yield from code.co_varnames
@@ -220,6 +233,16 @@ def python_source(function: types.FunctionType, lookup: Callable[[str], Any]) ->
     Decorators that are not the language's are blanked: they are Python's affair.
     """
     code = function.__code__
+    wrapped = getattr(function, "__wrapped__", None)
+    if isinstance(wrapped, types.FunctionType):
+        raise SyntaxFault(
+            Diagnostic(
+                "no-source",
+                f"`def {function.__name__}` is wrapped by another decorator, and this is not its own text",
+                where=f"{_shown_path(wrapped.__code__.co_filename)}:{wrapped.__code__.co_firstlineno}",
+                help="put `@mj.kernel` directly above the `def`, below the other decorator",
+            )
+        )
     lines, first = _lines(function), code.co_firstlineno
     if not lines:
         raise SyntaxFault(

@@ -84,13 +84,14 @@ def item(value: Value, indices: Sequence[Value]) -> Value:
 
 
 def _table(items: tuple[Value, ...], index: Value) -> Value:
-    """A tuple's item; at a typed index a tuple of literals is a constant table, of one type and 0 outside."""
+    """A tuple's item. A typed index picks among items of one type, and 0 outside; among tuples column by column."""
     if is_literal(index):
         return items[whole(index, "an index")]
-    element = join(items) if items and all(map(is_literal, items)) else None
+    if items and all(isinstance(i, tuple) and len(i) == len(items[0]) for i in items):
+        return tuple(_table(column, index) for column in zip(*items, strict=True))
+    element = join(items)
     if element is None:
-        at = whole(index, "the index of a tuple of computed values")
-        return items[at]
+        return items[whole(index, "the index of this tuple")]
     if isinstance(index, Unknown):
         return unknown(element)
     at = whole(index, "an index")

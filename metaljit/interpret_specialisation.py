@@ -25,7 +25,7 @@ from .extents import Extent, Lit, Number, evaluate, op, product
 from .interpret_python import Site, Written, write
 from .interpret_run import Run, one_or_index, position_of
 from .interpret_scope import Scope
-from .interpret_types import Frame, Loop, Search
+from .interpret_types import Frame, Loop, Search, Types
 from .interpret_values import (
     NeedsConstant,
     Pattern,
@@ -89,6 +89,7 @@ class Interpretation(Device, Pipeline):
         self._scopes: dict[str, Scope] = {}
         self._written: dict[str, Written] = {}
         self._answers: dict[Any, Any] = {}
+        self._types: dict[Any, Types] = {}
         self.program = self._program(function, shapes)
 
     # ---- what the launcher needs ----
@@ -217,14 +218,21 @@ class Interpretation(Device, Pipeline):
         self, question: str, text: FunctionText, site: Site, known: dict[str, Value], loops: Any, *more: Any
     ) -> Any:
         """The answer to a question about types at a place where names hold what they hold."""
-        key = (question, id(site), tuple(map(id, loops)), tuple(map(signature, known.values())))
+        key = (
+            question,
+            id(site),
+            tuple(map(id, loops)),
+            tuple(map(signature, known.values())),
+        )
         if key in self._answers:
             return self._answers[key]
 
         def answer(env: dict[str, Value]) -> Any:
             around = tuple(Loop(types) for types in loops)
             frame = Frame(self.scope(text), env, dict(site.declared), around)
-            return getattr(self.search, question)(site.node, frame, *more)
+            found = getattr(self.search, question)(site.node, frame, *more)
+            # equal types of a loop's names are one object, which lives as long as the keys that hold its identity
+            return self._types.setdefault(tuple(found.items()), found) if question == "carried" else found
 
         try:
             self._answers[key] = found = answer({n: abstract(v) for n, v in known.items()})

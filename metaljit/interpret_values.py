@@ -85,7 +85,7 @@ class View:
 
     def __post_init__(self) -> None:
         shape = tuple(n if isinstance(n, int) else None for n in self.shape)
-        self.signature = (self.name, self.element, shape, self.modes)
+        self.signature = _numbered(self.element, shape, self.modes, self.writable)
 
     def __repr__(self) -> str:
         return f"<{self.element} array {self.name!r} of shape ({', '.join(map(str, self.shape))})>"
@@ -101,7 +101,7 @@ class Local:
     signature: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.signature = ("local", self.element, self.shape)
+        self.signature = _numbered(self.element, self.shape)
 
     def __repr__(self) -> str:
         return f"<local {self.element} array {self.data}>"
@@ -323,17 +323,25 @@ def abstract(value: Value) -> Value:
             return value
 
 
+# Signatures of arrays: small numbers, because a type takes long to hash.
+_SIGNATURES: dict[Any, tuple[str, int]] = {}
+
+
+def _numbered(*key: Any) -> tuple[str, int]:
+    return _SIGNATURES.setdefault(key, ("array", len(_SIGNATURES)))
+
+
 def signature(value: Value) -> Any:
     """A key that is equal for values that are equal once abstract."""
     if isinstance(value, np.generic):
-        return dtype_of(value)
+        return type(value)
     if is_literal(value):
         return type(value), repr(value)
     match value:
         case Unknown(dtype):
-            return dtype
-        case Vector():
-            return value.type
+            return dtype.numpy.type
+        case Vector(scalar, lanes):
+            return scalar.numpy.type, len(lanes)
         case tuple():
             return type(value), tuple(map(signature, value))
         case View() | Local():

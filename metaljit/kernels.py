@@ -10,6 +10,7 @@ import json
 import operator
 import os
 import re
+import reprlib
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -232,8 +233,7 @@ class Kernel:
         return tuple(parts), [v for p, v in zip(self.parameters, values, strict=True) if p.kind != "const"]
 
     def _refuse_array(self, p: Parameter, value: Any) -> NoReturn:
-        shown = repr(value)
-        shown = shown if len(shown) <= 40 else shown[:37] + "…"
+        shown = reprlib.repr(value)  # short, and of objects whose own `repr` raises
         raise LaunchFault(
             Diagnostic(
                 "not-an-array",
@@ -245,20 +245,18 @@ class Kernel:
         )
 
     def _constant_key(self, p: Parameter, value: Any) -> Any:
-        key = type(value), repr(value) if isinstance(value, float | tuple) else value
-        try:
-            hash(key)
-        except TypeError:
+        what = _unfit(value)
+        if what is not None:
             raise LaunchFault(
                 Diagnostic(
                     "wrong-const",
-                    f"{p.name!r} is a compile-time value and was given a {type(value).__name__}, which can change",
+                    f"{p.name!r} is a compile-time value and was given {what}",
                     self._place(p),
                     "declared here",
                     help="pass a number, a string, or a tuple of them",
                 )
-            ) from None
-        return key
+            )
+        return type(value), repr(value) if isinstance(value, float | tuple) else value
 
     def _place(self, p: Parameter) -> Span | None:
         """Where a parameter is declared."""
@@ -314,6 +312,8 @@ class Kernel:
             return ConstArgument(value)
         if p.kind == "scalar":
             return ScalarArgument(from_numpy(value.dtype) if isinstance(value, np.generic) else None)
+        if not isinstance(value.dtype, np.dtype):
+            self._refuse_array(p, value)
         dtype = from_numpy(value.dtype)
         if dtype is None:
             raise LaunchFault(self._no_dtype(p, value))
@@ -366,6 +366,24 @@ class Kernel:
         from .interpret import interpreted
 
         return interpreted(self)
+
+
+def _unfit(value: Any) -> str | None:
+    """What keeps a value from being a compile-time constant, in words; None where nothing does."""
+    match value:
+        case int() if not -(1 << 63) <= value < 1 << 64:
+            return f"an integer of {value.bit_length()} bits, which no dtype holds"
+        case tuple():
+            found = next((what for v in value if (what := _unfit(v)) is not None), None)
+            return f"a tuple with {found}" if found is not None else None
+        case bool() | int() | float() | str() | None | np.generic():
+            return None
+        case _:
+            try:
+                hash(value)
+            except Exception:
+                return f"a {type(value).__name__}, which can change"
+            return None
 
 
 def _shown_grid(program: Program) -> str:

@@ -21,6 +21,7 @@ from .source import Diagnostic, Source, Span, SyntaxFault
 from .symbols import MISSING, MJK_NAMES, Builtin, Namespace
 
 SIZE_LIMIT = 1 << 20
+DEPTH_LIMIT = 32  # files that import each other in a chain
 _HOST_MODULES = ("math", "numpy")
 
 
@@ -32,7 +33,7 @@ class Unit:
     folder: Path | None
     docstring: str | None
     members: dict[str, Any] = field(default_factory=dict)
-    texts: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)  # by file: its own, and those it imports
 
     def lookup(self, name: str) -> Any:
         if name in self.members:
@@ -42,6 +43,14 @@ class Unit:
         from .operations import OPERATIONS
 
         return OPERATIONS.get(name, MISSING)
+
+
+@dataclass(eq=False)
+class Loading:
+    """One `load_kernels`: the chain of files that are being read, and those read already, each once."""
+
+    chain: list[Path] = field(default_factory=list)
+    done: dict[Path, Unit] = field(default_factory=dict)
 
 
 class KernelFile:
@@ -75,12 +84,12 @@ class KernelFile:
 def load_kernels(path: str | os.PathLike[str]) -> KernelFile:
     """The kernels of a `.mjk` file. SyntaxFault where its text is none; OSError where it cannot be read."""
     file = Path(path)
-    return KernelFile(_load(file, file.parent.resolve(), [], _shown(file)))
+    return KernelFile(_load(file, file.parent.resolve(), Loading(), _shown(file)))
 
 
 def kernel_from_text(text: str, name: str = "<text>") -> Kernel:
     """The last kernel of a text in the language of `.mjk` files."""
-    kernels = list(KernelFile(_read(Source(name, text), None, [])))
+    kernels = list(KernelFile(_read(Source(name, text), None, Loading())))
     if not kernels:
         raise SyntaxFault(
             Diagnostic("no-kernel", f"{name} holds no kernel", help="decorate a function with `@kernel`")
@@ -96,30 +105,41 @@ def _shown(file: Path) -> str:
     return relative if not relative.startswith("..") else str(file)
 
 
-def _load(file: Path, within: Path, loading: list[Path], shown: str, imported: Span | None = None) -> Unit:
-    real = file.resolve()
+def _load(file: Path, within: Path, loading: Loading, shown: str, imported: Span | None = None) -> Unit:
+    try:
+        real = file.resolve()
+    except RuntimeError as e:  # before Python 3.13: a link that leads to itself
+        raise OSError(str(e)) from None
     if imported is not None and real.parent != within:
         _refuse_import(imported, f"{file.name!r} leads out of the folder")
-    if real in loading:
-        _refuse_import(imported, f"{file.name!r} imports itself, through {len(loading)} file(s)")
-    size = real.stat().st_size
-    if size > SIZE_LIMIT:
+    if real in loading.chain:
+        _refuse_import(imported, f"{file.name!r} imports itself, through {len(loading.chain)} file(s)")
+    if len(loading.chain) == DEPTH_LIMIT:
+        _refuse_import(imported, f"{DEPTH_LIMIT} files import one another in a chain, and it is the next")
+    if real in loading.done:
+        return loading.done[real]
+    with real.open("rb") as opened:
+        raw = opened.read(SIZE_LIMIT + 1)  # a device has no size
+    if len(raw) > SIZE_LIMIT:
         raise SyntaxFault(
-            Diagnostic("file-too-large", f"{shown} has {size} bytes, and a file has at most {SIZE_LIMIT}")
+            Diagnostic("file-too-large", f"{shown} is larger than {SIZE_LIMIT} bytes, and no file may be")
         )
     try:
-        text = real.read_bytes().decode("utf-8-sig")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as e:
         raise SyntaxFault(
             Diagnostic("not-utf8", f"{shown} is not UTF-8 text: {e.reason} at byte {e.start}")
         ) from None
-    return _read(Source(shown, text), within, [*loading, real])
+    loading.chain.append(real)
+    loading.done[real] = _read(Source(shown, text), within, loading)
+    loading.chain.pop()
+    return loading.done[real]
 
 
-def _read(source: Source, within: Path | None, loading: list[Path]) -> Unit:
+def _read(source: Source, within: Path | None, loading: Loading) -> Unit:
     outline = outlines.read(source)
     unit = Unit(source, within, outline.docstring)
-    unit.texts.append(source.text)
+    unit.texts[source.name] = source.text
     for step in outline.steps:
         match step:
             case outlines.ImportStep():
@@ -144,7 +164,7 @@ def _definition(unit: Unit, name: str, decorators: Sequence[outlines.Place]) -> 
         lambda: unit.source,
         lambda source: outlines.function(source, name),
         unit.lookup,
-        lambda: "\n\0".join(unit.texts),
+        lambda: "\n\0".join(f"{name}\n{text}" for name, text in unit.texts.items()),
     )
     return Kernel(definition) if is_kernel else Function(definition)
 
@@ -193,7 +213,7 @@ def _refuse_import(span: Span | None, why: str) -> NoReturn:
     )
 
 
-def _import(unit: Unit, step: outlines.ImportStep, within: Path | None, loading: list[Path]) -> None:
+def _import(unit: Unit, step: outlines.ImportStep, within: Path | None, loading: Loading) -> None:
     first, *rest = step.module.split(".") if step.module else [""]
     if step.level == 0 and first in ("metaljit", "__future__"):
         _import_language(unit, step)
@@ -235,10 +255,13 @@ def _import_host(unit: Unit, step: outlines.ImportStep, name: str) -> None:
     if not step.names:
         unit.members[step.alias or name] = module
     for n in step.names:
-        unit.members[n.alias or n.name] = getattr(module, n.name, MISSING)
+        if not hasattr(module, n.name):
+            place = Span(unit.source, *n.place)
+            raise SyntaxFault(Diagnostic("unknown-name", f"{name} has no {n.name!r}", place))
+        unit.members[n.alias or n.name] = getattr(module, n.name)
 
 
-def _import_file(unit: Unit, step: outlines.ImportStep, within: Path | None, loading: list[Path]) -> None:
+def _import_file(unit: Unit, step: outlines.ImportStep, within: Path | None, loading: Loading) -> None:
     span = Span(unit.source, *step.place)
     first, *rest = step.module.split(".") if step.module else [""]
     if step.level > 1:
@@ -268,13 +291,13 @@ def _import_file(unit: Unit, step: outlines.ImportStep, within: Path | None, loa
         unit.members[n.alias or n.name] = other.members[n.name]
 
 
-def _other(unit: Unit, folder: Path, stem: str, span: Span, loading: list[Path]) -> Unit:
+def _other(unit: Unit, folder: Path, stem: str, span: Span, loading: Loading) -> Unit:
     file = folder / f"{stem}.mjk"
     if not file.is_file():
         there = ", ".join(sorted(f.stem for f in folder.glob("*.mjk"))) or "no other file"
         _refuse_import(span, f"there is no file {stem}.mjk here, but {there}")
     other = _load(file, folder, loading, _shown(file), span)
-    unit.texts += [f"{file.name}", *other.texts]
+    unit.texts |= other.texts
     return other
 
 
@@ -289,4 +312,4 @@ def stdlib(name: str) -> KernelFile:
     file = _stdlib() / f"{name}.mjk"
     if not file.is_file():
         raise AttributeError(f"the standard library has no {name!r}")
-    return KernelFile(_load(file, file.parent, [], f"stdlib/{name}.mjk"))
+    return KernelFile(_load(file, file.parent, Loading(), f"stdlib/{name}.mjk"))

@@ -7,6 +7,7 @@ draw them. Every node of the tree and of the IR carries a span; every error is m
 from __future__ import annotations
 
 import bisect
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import field
 from functools import cached_property
@@ -86,7 +87,7 @@ class Span:
         """The user's line with the span underlined; a longer span is underlined on its first line."""
         row = self.source.row(self.start)
         start, end = self.source.row_bounds(row)
-        line = self.source.indent + self.source.text[start:end]
+        line = _visible(self.source.indent + self.source.text[start:end])
         before = self.source.indent + self.source.text[start : self.start]
         width = max(1, min(self.end, end) - self.start)
         if len(line) > EXCERPT_WIDTH:
@@ -94,6 +95,11 @@ class Span:
         pad = "".join("\t" if c == "\t" else " " for c in before)
         number = str(self.source.first_line + row).rjust(5)
         return [f"{number} | {line}", f"      | {pad}{marker * width} {label}".rstrip()]
+
+
+def _visible(line: str) -> str:
+    """The line with what a terminal would obey (escapes, reversals of direction) as one mark each; tabs stay."""
+    return "".join(c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "\ufffd" for c in line)
 
 
 def _cut(line: str, at: int, width: int) -> tuple[str, str, int]:

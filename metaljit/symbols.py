@@ -176,3 +176,11 @@ MJK_NAMES: dict[str, Any] = {
     **TYPES,
     "bool_": DTYPES["bool"],
 }
+
+
+def mark(obj: Any, name: str) -> Any:
+    """An attribute by which the language knows its own objects; None where a foreign object has none, or raises."""
+    try:
+        return getattr(obj, name, None)
+    except Exception:
+        return None

@@ -23,8 +23,9 @@ def outcome(run: Any, arrays: list[Any]) -> Any:
 
 
 def check(text: str, seed: int) -> bool:
-    """Whether the program was a valid one."""
-    arrays = [samples(DTYPES[t], 5, seed + k) for k, t in enumerate(ARRAYS.values())]
+    """Whether the program was a valid one. A few elements are all border, many have an interior."""
+    count = (5, 40, 1, 0)[seed % 4]
+    arrays = [samples(DTYPES[t], count, seed + k) for k, t in enumerate(ARRAYS.values())]
     arrays[1] = np.clip(np.nan_to_num(arrays[1], nan=-0.5), -1e6, 1e6)
     kernel = mj.kernel_from_text(text)
     expected = outcome(kernel.interpret, arrays)

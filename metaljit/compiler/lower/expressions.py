@@ -167,7 +167,7 @@ def free_value(body: Body, found: Any, name: str, span: Span) -> Value:
             dtype = from_numpy(found.dtype)
             if dtype is None:
                 fault("no-f64", f"the captured {name!r} is a NumPy {found.dtype}, which the language has not", span,
-                      help=f"capture a Python number: `{name} = {found.item()!r}`")  # fmt: skip
+                      help="capture a number of Python, or of one of the language's dtypes")  # fmt: skip
             return convert(body, Typed(ir.Const(found.item(), dtype)), dtype, span)
         case Dim():
             return _dim(body, found, span)

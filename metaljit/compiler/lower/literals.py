@@ -72,10 +72,15 @@ def typed(value: Value, span: Span, type: DType | None = None) -> Typed:
             fault("not-a-number", f"a number was expected and {describe(value)} found", span)
 
 
+_WIDEST = 1024  # bits; what a Python float can still take
+
+
 def constant(value: int | float | bool, type: DType, span: Span) -> ir.Const:
     """A literal as a constant of a type; a fault where it does not fit."""
     if type.kind == "bool":
         return ir.Const(bool(value), type)
+    if isinstance(value, int) and value.bit_length() > _WIDEST:
+        fault("literal-range", f"an integer of {value.bit_length()} bits is out of every dtype's range", span)
     if type.is_integer:
         if isinstance(value, float):
             fault(

@@ -28,6 +28,7 @@ from ...symbols import (
     Missing,
     Namespace,
     Pack,
+    mark,
 )
 
 
@@ -84,13 +85,15 @@ def canonical(obj: Any) -> Any:
     if isinstance(obj, bool | int | float):
         return obj
     if isinstance(obj, tuple):
-        return tuple(canonical(o) for o in obj)
+        items = tuple(canonical(o) for o in obj)
+        foreign = next((i for i in items if isinstance(i, Foreign)), None)
+        return Foreign(f"tuple that holds a {foreign.what}") if foreign is not None else items
     if isinstance(obj, types.ModuleType):
         return obj
-    text = getattr(obj, "__metaljit_text__", None)
+    text = mark(obj, "__metaljit_text__")
     if isinstance(text, FunctionText | Namespace):
         return text
-    builtin = getattr(obj, "__metaljit_builtin__", None)
+    builtin = mark(obj, "__metaljit_builtin__")
     if isinstance(builtin, str):
         return BUILTINS[builtin]
     known = _known().get(id(obj))
