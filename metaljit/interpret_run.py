@@ -63,6 +63,10 @@ class Run:
         self._functions: dict[str, types.FunctionType] = {}
 
     def all(self) -> None:
+        with np.errstate(all="ignore"):
+            self._all()
+
+    def _all(self) -> None:
         domain = [range(int(evaluate(e, self.env))) for e in self.it.domain]
         function, parameters = self.python(self.it.text), self._parameters()
         results = [self.operands[a.name] for a in self.it.program.results]

@@ -46,6 +46,15 @@ def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         yield
 
 
+@pytest.fixture(autouse=True)
+def own_choice_of_device() -> Iterator[None]:
+    """What `use_device` chose in a test, or in a page's block, ends with it."""
+    import metaljit
+
+    with metaljit.use_device(None):
+        yield
+
+
 @pytest.fixture(autouse=True, scope="session")
 def no_second_copies() -> Iterator[None]:
     """No test may load `grammar.tree` beside `metaljit.grammar.tree`: its classes would be different ones."""

@@ -705,7 +705,7 @@ def test_calls_with_the_wrong_number_of_arguments(device: str) -> None:
 # ---- functions that are no kernels ----
 
 
-def decorated() -> dict[str, Callable[[], Any]]:  # noqa: C901
+def decorated() -> dict[str, Callable[[], Any]]:
     """What makes a kernel, and calls it."""
 
     def wrap(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -870,7 +870,7 @@ def decorated() -> dict[str, Callable[[], Any]]:  # noqa: C901
 
     def defaulted() -> Any:
         @mj.kernel
-        def k(x: f32[N] = None) -> f32[N]:  # noqa: RUF013
+        def k(x: f32[N] = None) -> f32[N]:
             return x[0]
 
         return k

@@ -152,7 +152,7 @@ class Holder:
     factor = 3
 
     @mj.kernel
-    def method(x: f32[N]) -> f32[N]:  # noqa: N805
+    def method(x: f32[N]) -> f32[N]:
         return x[position()] * 5
 
     class Inner:

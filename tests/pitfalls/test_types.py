@@ -233,7 +233,7 @@ def test_chains_and_logic_are_pythons(place: str) -> None:
     results = mj.kernel_from_text(LOGIC)(x, y, z, w)
     for k, (a, b, c, g) in enumerate(zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)):
         wanted = (a < b < c, a > b >= c, a == b == c, a < b > c != a, a and b, a or b, a and b or c, g and 2.5, g or 2.5,
-                  a < b < c, 1, 1 + (a > 0), a > 0 and b > 0, not a and b > 0, not a == b)  # fmt: skip  # noqa: SIM201
+                  a < b < c, 1, 1 + (a > 0), a > 0 and b > 0, not a and b > 0, not a == b)  # fmt: skip
         for n, (found, value) in enumerate(zip(results, wanted, strict=True)):
             assert found[k] == value, f"result {n} for {(a, b, c, g)}"
 
