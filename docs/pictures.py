@@ -1,6 +1,7 @@
 """Draws the pictures of these pages: `python docs/pictures.py` (needs Pillow).
 
 borders.png: one patch of a photograph, and what each border mode puts around it.
+edges.png: a photograph beside what `examples/edges.mjk` draws of it.
 """
 
 from __future__ import annotations
@@ -47,5 +48,16 @@ def draw_borders() -> Image.Image:
     return sheet
 
 
+def draw_edges() -> Image.Image:
+    photo = Image.open(HERE.parent / "examples" / "chelsea.png").convert("L")
+    edges = mj.load_kernels(HERE.parent / "examples" / "edges.mjk").edges
+    drawn = edges(np.asarray(photo, np.float32) / 255)
+    sheet = Image.new("L", (2 * photo.width + GAP, photo.height), 255)
+    sheet.paste(photo, (0, 0))
+    sheet.paste(Image.fromarray((np.clip(drawn, 0, 1) * 255).round().astype(np.uint8)), (photo.width + GAP, 0))
+    return sheet
+
+
 if __name__ == "__main__":
     draw_borders().save(HERE / "borders.png", optimize=True)
+    draw_edges().save(HERE / "edges.png", optimize=True)

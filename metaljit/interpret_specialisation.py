@@ -90,7 +90,8 @@ class Interpretation(Device, Pipeline):
         self._written: dict[str, Written] = {}
         self._answers: dict[Any, Any] = {}
         self._types: dict[Any, Types] = {}
-        self.program = self._program(function, shapes)
+        with np.errstate(all="ignore"):
+            self.program = self._program(function, shapes)
 
     # ---- what the launcher needs ----
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
 from metaljit.grammar import tree
@@ -59,7 +59,10 @@ class Loop:
 
 @dataclass
 class Frame:
-    """Names where the search stands. `done` says why no path goes on: return, break or continue."""
+    """Names where the search stands. `done` says why no path goes on: return, break or continue.
+
+    It `guesses` in the first turn of a loop, where literals have no type yet: faults there mean nothing.
+    """
 
     scope: Scope
     env: dict[str, Value]
@@ -67,9 +70,10 @@ class Frame:
     loops: tuple[Loop, ...] = ()
     returns: list[Value] = field(default_factory=list)
     done: str = ""
+    guesses: bool = False
 
     def branch(self) -> Frame:
-        return Frame(self.scope, dict(self.env), dict(self.declared), self.loops, self.returns)
+        return replace(self, env=dict(self.env), declared=dict(self.declared))
 
     def bind(self, name: str, value: Value) -> None:
         """`name = value`: a declared name and one that a loop carries keep their type."""
@@ -162,7 +166,12 @@ class Search:
         for node in nodes:
             if frame.done:
                 return
-            self.statement(node, frame)
+            try:
+                self.statement(node, frame)
+            except TypeError:
+                if not frame.guesses:
+                    raise
+                frame.env |= dict.fromkeys(assigned([node]), NO_VALUE)
 
     def statement(self, node: tree.Stmt, frame: Frame) -> None:
         match node:
@@ -242,7 +251,7 @@ class Search:
                 frame.env[name] = NO_VALUE
         if (
             isinstance(node, tree.While)
-            and isinstance(self.condition(node.condition, frame), bool)
+            and self.condition(node.condition, frame) is True
             and not _leaves(node.body)
         ):
             frame.done = "return"  # `while True` without a `break`
@@ -262,9 +271,11 @@ class Search:
             turn.env |= {n: like(v, types[n]) for n, v in before.items()}
             seen: dict[str, list[Value]] = {n: [] for n in before}
             turn.loops = (Loop(types, seen), *frame.loops)
+            turn.returns, turn.guesses = [], frame.guesses or not attempt
             self._turns(node, iterable, turn)
             found = {n: join_patterns((v, *seen[n])) for n, v in before.items()}
             if attempt and found == types:
+                frame.returns += turn.returns
                 return types, turn
             types = found
         refuse("the types of the names that this loop carries do not settle")

@@ -348,6 +348,10 @@ def run(body: str, *arrays: Any, result: str = "f32", functions: str = "") -> li
         ("x = 0\nfor w in (1, 2):\n    x += i32(a[i]) * w\nreturn x", [0, 3, 6, 600, 765]),
         ("x: f32 = 0\nx = a[i]\nreturn x / 2 + x * 2", [0, 2.5, 5, 500, 637.5]),
         ("t = (0, a[i])\nfor k in range(3):\n    t = (t[1], a[0])\nreturn t[0] + t[1]", [0, 0, 0, 0, 0]),
+        # before the types of a loop are known, a literal may seem not to fit
+        ("n = 0\nx = 0\nwhile n < 2:\n    n += 1\n    x = maximum(0 - n, u8(3))\nreturn x + n", [5] * 5),
+        ("n = 0\nwhile 7 in (0, 2):\n    n += 1\nreturn n + 1", [1] * 5),
+        ("n = 0\nwhile n >= 0:\n    if n > a[i]:\n        return n\n    n += 100\nreturn n", [100, 100, 100, 300, 300]),
         # a name rebound in straight-line code is a new one
         ("x = a[i]\nx = x + 0.5\nx = i32(x)\nreturn x", [0, 1, 2, 200, 255]),
         # a loop's variable is i32, also where a tuple makes the compiler unroll
@@ -358,11 +362,16 @@ def run(body: str, *arrays: Any, result: str = "f32", functions: str = "") -> li
         ("return sum(a[k] > 1 for k in range(N))", [3] * 5),
         ("return max(a[k] for k in range(N)) + 1", [0] * 5),
         # conditions
+        ("return 1 if i == 0 or (i > 1 and a[i]) else 0", [1, 0, 1, 1, 1]),
+        ("return sum(1 for k in range(N) if k < i and a[k])", [0, 0, 1, 2, 3]),
+        ("return i32(any(k > i and a[k] for k in range(N)))", [1, 1, 1, 1, 0]),
         ("return (a[i] and 7) + (a[i] or 9)", [9, 8, 9, 207, 262]),
         ("return 1 if a[i] > 1 and a[i] < 255 else 0", [0, 0, 1, 1, 0]),
         ("return 1 if not a[i] else 2", [1, 2, 2, 2, 2]),
         # tables
         ("t = (1, 2, 300)\nreturn t[a[i]] + a[i]", [1, 3, 302, 200, 255]),
+        ("t = ((1, 2), (3, 4))\nreturn t[i % 2][a[i] % 2] + t[i][0]", [2, 7, 1, 3, 2]),
+        ("t = (a[i], 7)\nreturn t[i] + u8(100)", [100, 107, 100, 100, 100]),
     ],
 )  # fmt: skip
 def test_types(body: str, expected: list[float]) -> None:

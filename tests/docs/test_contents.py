@@ -88,6 +88,14 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in heads}
 
 
+def test_the_picture_of_the_edges_is_what_the_script_draws() -> None:
+    image = pytest.importorskip("PIL.Image")
+    drawn = np.asarray(runpy.run_path(str(DOCS / "pictures.py"))["draw_edges"](), np.int16)
+    kept = np.asarray(image.open(DOCS / "edges.png"), np.int16)
+    assert drawn.shape == kept.shape
+    assert np.abs(drawn - kept).max() <= 1
+
+
 def test_the_picture_of_the_borders_is_what_the_script_draws() -> None:
     image = pytest.importorskip("PIL.Image")
     script = runpy.run_path(str(DOCS / "pictures.py"))
