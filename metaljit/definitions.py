@@ -101,7 +101,7 @@ def is_fixed(name: str, value: Any) -> bool:
     """Whether a captured object is no value that could change: a symbol of the language, a built-in, a module."""
     return (
         isinstance(value, (*_STABLE, types.ModuleType))
-        or getattr(builtins, name, None) is value
+        or getattr(builtins, name, MISSING) is value
         or mark(value, "__metaljit_builtin__") is not None
     )
 
@@ -211,7 +211,9 @@ def _not_a_def(found: Any) -> Diagnostic:
     inner = definition_of(found)
     if inner is not None:
         what = f"{inner.name!r} is a {'kernel' if inner.is_kernel else 'device function'} already"
-        return Diagnostic("not-a-def", what, inner.tree.name_span, help="one decorator is enough: take one away")
+        return Diagnostic(
+            "not-a-def", what, inner.tree.name_span, help="one decorator is enough: take one away"
+        )
     name = getattr(found, "__name__", None)
     what = f"{type(found).__name__} {name}" if isinstance(name, str) else type(found).__name__
     help = "put it directly above a `def`" if callable(found) else "write a `def` and put it above that"

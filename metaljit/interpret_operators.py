@@ -78,10 +78,12 @@ def _fold(symbol: str, a: float, b: float) -> float:
     try:
         result = _FOLDED[symbol](a, b)
     except ZeroDivisionError:
-        if symbol == "/":
-            return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
-        if isinstance(a, int) and isinstance(b, int):
+        if symbol != "/" and isinstance(a, int) and isinstance(b, int):
             return 0
+        if symbol == "%" or not a or a != a:
+            return math.nan
+        if symbol in ("/", "//"):
+            return math.copysign(math.inf, a) * math.copysign(1, b)
         raise
     return math.nan if isinstance(result, complex) else result
 

@@ -99,7 +99,9 @@ class Span:
 
 def _visible(line: str) -> str:
     """The line with what a terminal would obey (escapes, reversals of direction) as one mark each; tabs stay."""
-    return "".join(c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "\ufffd" for c in line)
+    return "".join(
+        c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "\ufffd" for c in line
+    )
 
 
 def _cut(line: str, at: int, width: int) -> tuple[str, str, int]:

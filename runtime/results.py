@@ -85,7 +85,7 @@ class Outputs:
 
     def _target(self, j: int, shape: Shape, target: object) -> Memory:
         name, dtype = self._name(j), self.dtypes[j]
-        if not isinstance(target, np.ndarray | Array):
+        if not isinstance(target, np.ndarray | Array) or hasattr(target, "mask"):
             found = type(target).__name__
             raise self._fault(LaunchFault, "out-unfit", f"{name} takes an array, not a {found}")
         if isinstance(target, Array) and target.device is not self.device:
@@ -107,6 +107,10 @@ class Outputs:
             )
         if not as_numpy(target).flags.writeable:
             raise self._fault(LaunchFault, "out-unfit", f"{name} is read-only")
+        if isinstance(target, np.ndarray) and overlaps_itself(target):
+            raise self._fault(
+                LaunchFault, "out-overlaps", f"elements of {name} share memory with one another"
+            )
         return target
 
     def _name(self, j: int) -> str:
@@ -182,3 +186,15 @@ def overlap(a: NDArray[Any], b: NDArray[Any]) -> bool:
         return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
+
+
+def overlaps_itself(a: NDArray[Any]) -> bool:
+    """Whether some elements of an array lie in one place; doubt, which no slice of an array gives, counts as yes."""
+    if a.flags.c_contiguous:
+        return False
+    reach = a.itemsize
+    for stride, extent in sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
+        if stride < reach:
+            return True
+        reach += stride * (extent - 1)
+    return False

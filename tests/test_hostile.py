@@ -56,6 +56,11 @@ def on_the_device(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+def things(*values: Any) -> tuple[Any, ...]:
+    """Values of any kind: what a call is given here is not what its types ask for."""
+    return values
+
+
 def refused(call: Callable[[], Any], *slugs: str) -> mj.MetaljitError:
     """The error of a call: one diagnostic, the same at the second call; its slug is one of these, if any are given."""
     texts = []
@@ -95,7 +100,7 @@ def file(folder: Path, name: str, text: str | bytes) -> Path:
     return path
 
 
-FILES = {
+FILES: dict[str, tuple[Any, ...]] = {
     "NUL": (GOOD + "\0", "bad-character"),
     "NUL in a name": (GOOD.replace("position", "posi\0tion"), "bad-character"),
     "NUL in a string": (GOOD.replace('"N"', '"N\0"'), "bad-character"),
@@ -139,14 +144,17 @@ FILES = {
 def test_malformed_files(tmp_path: Path, case: str) -> None:
     text, *slugs = FILES[case]
     path = file(tmp_path, "bad.mjk", text)
-    found = refused(lambda: mj.load_kernels(path), *slugs)  # type: ignore[arg-type]
+    found = refused(lambda: mj.load_kernels(path), *slugs)
     assert isinstance(found, mj.SyntaxFault)
     assert "bad.mjk" in str(found)
     if found.slug not in ("not-utf8", "file-too-large"):
         placed(found)
 
 
-@pytest.mark.parametrize("case", ["NUL", "escape sequences", "end of a DOS file", "carriage returns alone", "letters that turn the line"])
+@pytest.mark.parametrize(
+    "case",
+    ["NUL", "escape sequences", "end of a DOS file", "carriage returns alone", "letters that turn the line"],
+)
 def test_no_control_character_of_a_file_reaches_the_terminal(tmp_path: Path, case: str) -> None:
     found = refused(lambda: mj.load_kernels(file(tmp_path, "bad.mjk", FILES[case][0])))
     assert not [c for c in str(found) if c != "\n" and not c.isprintable()]
@@ -159,26 +167,38 @@ def test_empty_files_and_harmless_marks(tmp_path: Path) -> None:
         with pytest.raises(AttributeError, match="defines no 'f'"):
             loaded.f  # noqa: B018
         refused(lambda text=text: mj.kernel_from_text(text), "no-kernel")  # type: ignore[misc]
-    for text in ("\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\f", GOOD.rstrip("\n"), GOOD.replace("    ", "\t")):
+    for text in (
+        "\ufeff" + GOOD,
+        GOOD.replace("\n", "\r\n"),
+        GOOD + "\f",
+        GOOD.rstrip("\n"),
+        GOOD.replace("    ", "\t"),
+    ):
         assert mj.load_kernels(file(tmp_path, "good.mjk", text)).f(X).tolist() == [2, 3, 4]
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "folder.mjk").mkdir()
     (tmp_path / "dangling.mjk").symlink_to(tmp_path / "nowhere.mjk")
-    for path in (tmp_path, tmp_path / "folder.mjk", tmp_path / "none.mjk", tmp_path / "dangling.mjk", tmp_path / ("a" * 5000)):
+    for path in (
+        tmp_path,
+        tmp_path / "folder.mjk",
+        tmp_path / "none.mjk",
+        tmp_path / "dangling.mjk",
+        tmp_path / ("a" * 5000),
+    ):
         for _ in range(2):
             with pytest.raises(OSError, match=r"\[Errno"):
                 mj.load_kernels(path)
-    for thing in (None, 3, GOOD, "a\0b.mjk", b"x.mjk"):
+    for thing in things(None, 3, GOOD, "a\0b.mjk", b"x.mjk"):
         with pytest.raises((OSError, TypeError, ValueError)):
-            mj.load_kernels(thing)  # type: ignore[arg-type]
+            mj.load_kernels(thing)
 
 
 def test_a_link_to_itself(tmp_path: Path) -> None:
     (tmp_path / "a.mjk").symlink_to(tmp_path / "b.mjk")
     (tmp_path / "b.mjk").symlink_to(tmp_path / "a.mjk")
-    with pytest.raises(OSError, match="."):
+    with pytest.raises(OSError, match=r"\[Errno|loop"):
         mj.load_kernels(tmp_path / "a.mjk")
 
 
@@ -227,7 +247,8 @@ def test_imports_reach_the_files_beside_and_nothing_else(tmp_path: Path, case: s
 def test_names_that_look_like_paths_are_no_imports(tmp_path: Path) -> None:
     for line in ("from /etc/passwd import x", "import /etc", 'import "evil"', "from ../evil import x", "from ~ import x", "import a\\b",
                  "from C:evil import x", "import evil.mjk/", "from .\0 import x"):  # fmt: skip
-        assert isinstance(refused(lambda line=line: mj.load_kernels(file(tmp_path, "t.mjk", f"{line}\n{GOOD}"))), mj.SyntaxFault)  # type: ignore[misc]
+        path = file(tmp_path, "t.mjk", f"{line}\n{GOOD}")
+        assert isinstance(refused(lambda path=path: mj.load_kernels(path)), mj.SyntaxFault)  # type: ignore[misc]
 
 
 def test_a_text_has_no_files_beside_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -276,7 +297,9 @@ def calls(count: int, times: int) -> str:
     made = "def g0(v):\n    return v + 1\n"
     for k in range(1, count):
         made += f"def g{k}(v):\n    return {' + '.join([f'g{k - 1}(v)'] * times)}\n"
-    return f'N = dims("N")\n{made}@kernel\ndef f(x: f32[N]) -> f32[N]:\n    return g{count - 1}(x[position()])\n'
+    return (
+        f'N = dims("N")\n{made}@kernel\ndef f(x: f32[N]) -> f32[N]:\n    return g{count - 1}(x[position()])\n'
+    )
 
 
 def test_recursion_of_any_kind_is_refused() -> None:
@@ -287,12 +310,17 @@ def test_recursion_of_any_kind_is_refused() -> None:
         "def g(v):\n    return h(v, g)\ndef h(v, k):\n    return k(v)\n",
         "def g(v):\n    return a(v)\ndef a(v):\n    return b(v)\ndef b(v):\n    return c(v)\ndef c(v):\n    return a(v)\n",
     ):
-        found = text_refused(f'N = dims("N")\n{functions}@kernel\ndef f(x: f32[N]) -> f32[N]:\n    return g(x[0])\n', "recursion")
+        found = text_refused(
+            f'N = dims("N")\n{functions}@kernel\ndef f(x: f32[N]) -> f32[N]:\n    return g(x[0])\n',
+            "recursion",
+        )
         placed(found)
     text_refused(BODY + "    return f(x)\n", "kernel-in-kernel")
 
 
-SLOW = pytest.mark.xfail(run=False, strict=True, reason="is refused only after all turns were compiled, half a minute later")
+SLOW = pytest.mark.xfail(
+    run=False, strict=True, reason="is refused only after all turns were compiled, half a minute later"
+)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +364,8 @@ def test_long_texts_that_mean_little() -> None:
     for text in (
         f"{BODY}    {name} = x[0]\n    return {name}\n",
         BODY + "    a = x[0]\n" + "    a = a + 1\n" * 500 + "    return a\n",
-        BODY.replace("x: f32[N]", "x: f32[N], " + ", ".join(f"a{k}: f32 = 0" for k in range(500))) + "    return x[0]\n",
+        BODY.replace("x: f32[N]", "x: f32[N], " + ", ".join(f"a{k}: f32 = 0" for k in range(500)))
+        + "    return x[0]\n",
         BODY + f"    t = ({'1, ' * 2000})\n    return x[0] + t[position()]\n",
         BODY + f'    assert x[0] > 0, "{"m" * 50_000}"\n    return x[0]\n',
         f'{", ".join(f"d{k}" for k in range(1, 500))} = dims("{" ".join(f"d{k}" for k in range(1, 500))}")\n{GOOD}',
@@ -368,15 +397,56 @@ def test_constant_strings_stay_strings(device: str) -> None:
         'N = dims("N")\n@kernel\ndef f(x: f32[N], s: const[str], t: const[tuple] = ()) -> f32[N]:\n'
         '    """*/ } kernel void g() { /*"""\n    return x[position()] + (1 if s == "a" else 2) + len(t)\n'
     )
-    for value in ("a", "*/", "\n", "\r\n", "\\\n", "\n#error x\n", '"', "'", "\\", "??/\n", "\0", "\x1b[2J", "\u2028", "é", "//", "a" * 100_000, "\ud800"):
+    for value in things(
+        "a",
+        "*/",
+        "\n",
+        "\r\n",
+        "\\\n",
+        "\n#error x\n",
+        '"',
+        "'",
+        "\\",
+        "??/\n",
+        "\0",
+        "\x1b[2J",
+        "\u2028",
+        "é",
+        "//",
+        "a" * 100_000,
+        "\ud800",
+    ):
         assert kernel(X, value)[0] == (2 if value == "a" else 3)
         assert kernel(X, value, (value, (value, 1.5)))[0] == (4 if value == "a" else 5)
         program = kernel.program(X, value)
-        assert all(line.isprintable() and line.isascii() for line in program.msl.replace("\t", "").splitlines())
+        assert all(
+            line.isprintable() and line.isascii() for line in program.msl.replace("\t", "").splitlines()
+        )
         assert len(program.msl.splitlines()) == len(kernel.program(X, "a").msl.splitlines())
 
 
-NAMES = ["main", "kernel_", "half", "__x__", "ﬁ", "λ", "变量", "ª", "x_1", "_", "__", "status", "Ångström", "a" * 2000, "nan", "e", "pi", "NULL", "int", "float"]
+NAMES = [
+    "main",
+    "kernel_",
+    "half",
+    "__x__",
+    "ﬁ",
+    "λ",
+    "变量",
+    "ª",
+    "x_1",
+    "_",
+    "__",
+    "status",
+    "Ångström",
+    "a" * 2000,
+    "nan",
+    "e",
+    "pi",
+    "NULL",
+    "int",
+    "float",
+]
 
 
 def test_names_of_every_kind(device: str) -> None:
@@ -388,7 +458,21 @@ def test_names_of_every_kind(device: str) -> None:
             assert kernel.msl(X, 1).isascii()
         except mj.MetaljitError:
             placed(refused(lambda text=text: mj.kernel_from_text(text)(X, 1)))  # type: ignore[misc]
-    for name in ("a b", "1a", "a-b", "a;b", 'a"', "a*/", "a\\u0041", "\u200b", "a\u0301\u202e", "class", "None", "²", "𓀀!"):
+    for name in (
+        "a b",
+        "1a",
+        "a-b",
+        "a;b",
+        'a"',
+        "a*/",
+        "a\\u0041",
+        "\u200b",
+        "a\u0301\u202e",
+        "class",
+        "None",
+        "²",
+        "𓀀!",
+    ):
         text = f'N = dims("N")\n@kernel\ndef f(x: f32[N], {name}: f32) -> f32[N]:\n    return x[0]\n'
         refused(lambda text=text: mj.kernel_from_text(text)(X, 1))  # type: ignore[misc]
 
@@ -432,9 +516,9 @@ def plus(x: f32[N], y: f32[N], s: f32 = 0, n: i32 = 0) -> f32[N]:
 
 NO_ARRAYS: dict[str, Any] = {
     "list": [1.0, 2.0, 3.0], "tuple": (1.0,), "None": None, "str": "abc", "bytes": b"abc", "number": 3.0, "dict": {}, "set": {1},
-    "memoryview": memoryview(X), "array.array": array("f", [1, 2, 3]), "generator": (i for i in range(3)), "function": len,
+    "memoryview": memoryview(b"abcd"), "array.array": array("f", [1, 2, 3]), "generator": (i for i in range(3)), "function": len,
     "an object with a dtype": Duck(), "an object that converts": Converts(), "kernel": plus, "a long list": [0] * 10**6,
-    "masked": np.ma.array(X, mask=[0, 1, 0]), "masked without a mask": np.ma.array(X), "ellipsis": ..., "slice": slice(None),
+    "masked": np.ma.array(X, mask=[False, True, False]), "masked without a mask": np.ma.array(X), "ellipsis": ..., "slice": slice(None),
 }  # fmt: skip
 
 
@@ -448,7 +532,7 @@ def test_what_is_no_array_is_refused_by_parameter(device: str, case: str) -> Non
 
 
 def test_a_class_is_no_array() -> None:
-    for value in (np.float32, np.ndarray, type("D", (), {"dtype": "f4", "ndim": 1})()):
+    for value in things(np.float32, np.ndarray, type("D", (), {"dtype": "f4", "ndim": 1})()):
         refused(lambda value=value: plus(X, value), "not-an-array")  # type: ignore[misc]
 
 
@@ -457,7 +541,7 @@ DTYPES: dict[str, Any] = {
     "bytes": X.astype("S"), "void": np.zeros(3, "V4"), "structured": np.zeros(3, "f4,i4"), "datetime": np.zeros(3, "M8[s]"),
     "timedelta": np.zeros(3, "m8[s]"), "other byte order": X.astype(X.dtype.newbyteorder()), "int32": X.astype("i4"), "bool": X > 1,
     "float16": X.astype("f2"), "bfloat16": X.astype(ml_dtypes.bfloat16), "float8": X.astype(ml_dtypes.float8_e4m3fn),
-    "int4": X.astype(ml_dtypes.int4), "empty float64": np.zeros(0), "records": np.rec.fromarrays([X, X], names="a,b"),
+    "int4": X.astype(ml_dtypes.int4), "empty float64": np.zeros(0), "records": np.zeros(3, "f4,f4").view(np.recarray),
 }  # fmt: skip
 
 
@@ -474,11 +558,13 @@ def test_arrays_of_another_dtype_are_refused_with_a_way_out(device: str, case: s
 
 def test_subclasses_of_arrays_are_arrays(device: str) -> None:
     meta = X.astype(np.dtype("f4", metadata={"unit": "m"}))
-    for value in (X.view(Odd), np.rec.array(X), meta, X.view(type("Plain", (np.ndarray,), {}))):
+    for value in things(X.view(Odd), np.rec.array(X), meta, X.view(type("Plain", (np.ndarray,), {}))):
         found = plus(value, X)
         assert type(found) is np.ndarray
         assert found.tolist() == [2, 4, 6]
-    matrix = mj.kernel_from_text('H, W = dims("H W")\n@kernel\ndef f(x: f32[H, W]) -> f32[H, W]:\n    y, i = position()\n    return x[y, i] * 2\n')
+    matrix = mj.kernel_from_text(
+        'H, W = dims("H W")\n@kernel\ndef f(x: f32[H, W]) -> f32[H, W]:\n    y, i = position()\n    return x[y, i] * 2\n'
+    )
     with pytest.warns(PendingDeprecationWarning):
         square = np.matrix([[1, 2], [3, 4]], dtype=F)
     assert matrix(square).tolist() == [[2, 4], [6, 8]]
@@ -540,15 +626,30 @@ def test_storage_that_does_not_fit(device: str, case: str) -> None:
         assert not np.asarray(out, object).any()
 
 
-@pytest.mark.xfail(strict=True, reason="elements of the storage may be one and the same")
 def test_storage_that_overlaps_itself_is_refused(device: str) -> None:
-    out = np.lib.stride_tricks.as_strided(np.zeros(3, F), (3,), (0,))
-    refused(lambda: plus(X, X, out=out), "out-overlaps", "out-unfit")
+    store = np.zeros(9, F)
+    for strides in ((0,), (2,), (-1,)):
+        out = np.lib.stride_tricks.as_strided(store[4:], (3,), strides)
+        refused(lambda out=out: plus(X, X, out=out), "out-overlaps")  # type: ignore[misc]
+    doubled = mj.kernel_from_text(
+        'S = dims("*S")\n@kernel\ndef f(x: f32[*S]) -> f32[*S]:\n    return x[position()] * 2\n'
+    )
+    for shape, strides in things(
+        ((2, 3), (4, 4)), ((3, 3), (8, 4)), ((2, 2), (4, 0)), ((2, 2, 2), (16, 8, 8))
+    ):
+        out = np.lib.stride_tricks.as_strided(store, shape, strides)
+        refused(lambda out=out: doubled(np.ones(out.shape, F), out=out), "out-overlaps")  # type: ignore[misc]
+    assert not store.any()
+    whole = np.zeros((6, 8, 4), F)
+    for out in (whole[::2, 1::3], whole[::-1, ::2, 1], whole.T, whole.T[:, 2:5], whole[:1, :, ::-3], np.moveaxis(whole, 1, 0)[3:, ::5],
+                whole.reshape(8, 24)[1:, ::5], whole[2:3, 2:3, 2:3], whole[:0], np.lib.stride_tricks.as_strided(store, (3, 1), (8, 0)),
+                np.lib.stride_tricks.as_strided(store, (3,), (12,))):  # fmt: skip
+        assert doubled(np.ones(out.shape, F), out=out) is out
+        assert (out == 2).all()
 
 
-@pytest.mark.xfail(strict=True, reason="a masked array is taken for storage")
 def test_masked_storage_is_refused(device: str) -> None:
-    refused(lambda: plus(X, X, out=np.ma.array(np.zeros(3, F), mask=[1, 0, 0])), "out-unfit")
+    refused(lambda: plus(X, X, out=np.ma.array(np.zeros(3, F), mask=[True, False, False])), "out-unfit")
 
 
 def test_storage_of_subclasses(device: str) -> None:
@@ -611,11 +712,24 @@ def test_what_is_no_number_for_a_float_is_refused(device: str, case: str) -> Non
 
 
 def test_numbers_that_an_integer_does_not_hold(device: str) -> None:
-    for value in (np.nan, np.inf, -np.inf, 0.5, 2**31, -(2**31) - 1, 2**63, -(10**5000), 1e10, np.uint32(2**31), np.float32(1.5), np.int64(-(2**40))):
+    for value in things(
+        np.nan,
+        np.inf,
+        -np.inf,
+        0.5,
+        2**31,
+        -(2**31) - 1,
+        2**63,
+        -(10**5000),
+        1e10,
+        np.uint32(2**31),
+        np.float32(1.5),
+        np.int64(-(2**40)),
+    ):
         found = refused(lambda value=value: plus(X, X, 0, value), "number-does-not-fit")  # type: ignore[misc]
         assert "`n`" in str(found)
         assert "-2147483648" in found.diagnostics[0].help
-    for value in (-(2**31), 2**31 - 1, 3.0, np.float16(3), np.uint64(7), -0.0, True):
+    for value in things(-(2**31), 2**31 - 1, 3.0, np.float16(3), np.uint64(7), -0.0, True):
         assert plus(np.zeros(1, F), np.zeros(1, F), 0, value)[0] == F(value)
 
 
@@ -632,9 +746,9 @@ def test_every_type_has_its_limits(device: str) -> None:
         f'N = dims("N")\n@kernel\ndef f(x: f32[N], {parameters}) -> ({results}):\n    return {", ".join(f"{n}_" for n in LIMITS)}\n'
     )
     for k, (name, (least, most)) in enumerate(LIMITS.items()):
-        for value in (least, most):
+        for value in things(least, most):
             assert kernel(X, **{f"{name}_": value})[k][0] == value
-        for value in (least - 1, most + 1) if name != "f16" else (-65520, 65520, 1e6):
+        for value in things(least - 1, most + 1) if name != "f16" else (-65520, 65520, 1e6):
             refused(lambda name=name, value=value: kernel(X, **{f"{name}_": value}), "number-does-not-fit")  # type: ignore[misc]
 
 
@@ -642,11 +756,30 @@ def test_vectors_take_their_number_of_numbers(device: str) -> None:
     kernel = mj.kernel_from_text(
         'N = dims("N")\n@kernel\ndef f(x: f32[N], v: f32x3, w: i8x2 = (0, 0)) -> f32[N]:\n    return v.x + v.y * 10 + v.z * 100 + w.x + w.y\n'
     )
-    for value in ((1, 2, 3), [1, 2, 3], np.array([1, 2, 3]), X, np.array([1, 2, 3], np.int8), (np.int8(1), 2.0, np.array(3))):
+    for value in things(
+        (1, 2, 3),
+        [1, 2, 3],
+        np.array([1, 2, 3]),
+        X,
+        np.array([1, 2, 3], np.int8),
+        (np.int8(1), 2.0, np.array(3)),
+    ):
         assert kernel(X, value)[0] == 321
-    for value in ((1, 2), (1, 2, 3, 4), (), 1, None, "abc", ((1, 2, 3),), np.ones((1, 3), F), np.ones((3, 1), F), {1, 2, 3}, (i for i in range(3))):
+    for value in things(
+        (1, 2),
+        (1, 2, 3, 4),
+        (),
+        1,
+        None,
+        "abc",
+        ((1, 2, 3),),
+        np.ones((1, 3), F),
+        np.ones((3, 1), F),
+        {1, 2, 3},
+        (i for i in range(3)),
+    ):
         refused(lambda value=value: kernel(X, value), "not-a-vector", "not-a-number")  # type: ignore[misc]
-    for value in ((1, 2, "3"), (1, None, 3), (1, (2,), 3), (1e300, 0, 0)):
+    for value in things((1, 2, "3"), (1, None, 3), (1, (2,), 3), (1e300, 0, 0)):
         placed(refused(lambda value=value: kernel(X, value), "not-a-number", "number-does-not-fit"))  # type: ignore[misc]
     refused(lambda: kernel(X, X, (127, 128)), "number-does-not-fit")
 
@@ -655,7 +788,14 @@ def test_vectors_take_their_number_of_numbers(device: str) -> None:
 
 
 @mj.kernel
-def sized(x: f32[N], c: const[tuple] = (), k: const[int] = 0, b: const[bool] = False, s: const[str] = "", q: const[float] = 0.0) -> f32[N]:
+def sized(
+    x: f32[N],
+    c: const[tuple] = (),
+    k: const[int] = 0,
+    b: const[bool] = False,
+    s: const[str] = "",
+    q: const[float] = 0.0,
+) -> f32[N]:
     return x[position()] + len(c) + k + q + (1 if b else 0) + (1 if s == "a" else 0)
 
 
@@ -697,7 +837,9 @@ def test_calls_with_the_wrong_number_of_arguments(device: str) -> None:
         found = refused(call, "argument-count")
         assert "plus" in str(found)
         placed(found)
-    keyword = mj.kernel_from_text('N = dims("N")\n@kernel\ndef f(x: f32[N], *, s: f32 = 1) -> f32[N]:\n    return x[position()] * s\n')
+    keyword = mj.kernel_from_text(
+        'N = dims("N")\n@kernel\ndef f(x: f32[N], *, s: f32 = 1) -> f32[N]:\n    return x[position()] * s\n'
+    )
     assert keyword(X, s=2).tolist() == [2, 4, 6]
     refused(lambda: keyword(X, 2), "argument-count")
 
@@ -943,7 +1085,7 @@ def test_what_cannot_be_decorated() -> None:
 
 
 def test_what_is_no_function_cannot_be_decorated() -> None:
-    for thing in (plus, type("T", (), {}), len, functools.partial(len), 3, "text"):
+    for thing in things(plus, type("T", (), {}), len, functools.partial(len), 3, "text"):
         refused(lambda thing=thing: mj.kernel(thing))  # type: ignore[misc]
 
 
@@ -1026,7 +1168,7 @@ def test_captured_values_that_are_no_numbers(case: str) -> None:
 
 
 def test_captured_arrays_are_refused_with_a_way_out() -> None:
-    for value in (X, np.zeros((2, 2)), mj.asarray(X)):
+    for value in things(X, np.zeros((2, 2)), mj.asarray(X)):
 
         @mj.kernel
         def captures(x: f32[N]) -> f32[N]:
@@ -1045,12 +1187,26 @@ def test_captured_numbers_of_every_kind_and_changes_between_calls(device: str) -
         return x[position()] + value
 
     zeros = np.zeros(1, F)
-    for now in (1, 1.0, True, -0.0, 2**70, 10**30, np.float64(0.1), np.int8(-3), np.float16(2), np.uint64(2**63), Level.THREE, np.inf, 1e-300):
+    for now in things(
+        1,
+        1.0,
+        True,
+        -0.0,
+        2**70,
+        10**30,
+        np.float64(0.1),
+        np.int8(-3),
+        np.float16(2),
+        np.uint64(2**63),
+        Level.THREE,
+        np.inf,
+        1e-300,
+    ):
         value = now
         assert captures(zeros)[0] == F(now), now
     value = np.nan
     assert np.isnan(captures(zeros)[0])
-    for now in ([1], X, {}, "a"):
+    for now in things([1], X, {}, "a"):
         value = now
         refused(lambda: captures(zeros))
         value = 5
@@ -1062,7 +1218,9 @@ def test_captured_numbers_of_every_kind_and_changes_between_calls(device: str) -
         placed(refused(lambda: captures(zeros), "literal-range"))
 
 
-@pytest.mark.xfail(strict=True, reason="no change is seen after None, which no built-in name stands for either")
+@pytest.mark.xfail(
+    strict=True, reason="no change is seen after None, which no built-in name stands for either"
+)
 def test_captured_none_is_a_value_like_others(device: str) -> None:
     value: Any = 5
 
@@ -1072,7 +1230,7 @@ def test_captured_none_is_a_value_like_others(device: str) -> None:
 
     zeros = np.zeros(1, F)
     for _ in range(2):
-        for now in (5, 6):
+        for now in things(5, 6):
             value = now
             assert captures(zeros)[0] == now
         value = None
@@ -1089,13 +1247,12 @@ def test_constants_divided_by_zero_are_what_values_divided_by_zero_are(device: s
     np.testing.assert_array_equal(results[::2], results[1::2])
 
 
-@pytest.mark.xfail(strict=True, reason="Python's own errors of these objects come through")
 def test_captured_objects_that_fail_when_they_are_looked_at() -> None:
     class Lazy:
         def __getattr__(self, name: str) -> Any:
             raise AssertionError(f"asked for {name}")
 
-    for value in (Lazy(), 10**5000):
+    for value in things(Lazy(), 10**5000):
 
         @mj.kernel
         def captures(x: f32[N]) -> f32[N]:

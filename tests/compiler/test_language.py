@@ -943,6 +943,58 @@ w = c[:, [2, 1, 0, 3]] * np.float32(2) + np.float32([1, 2, 0, 1])
 case("vv", lambda: vv(c, (1, 2)), np.where((w > 3).any(1, keepdims=True), w, -w))
 
 
+@mj.function
+def clamped(x):
+    if x < 0:
+        return 0
+    elif x > 1:
+        return 1
+    return x
+
+
+@mj.function
+def pair(x):
+    if x > 0:
+        return 0, x
+    if x < -1:
+        return 2, 1
+    return i32(x), 3.5
+
+
+@mj.kernel
+def joined(x: f32[N]) -> (f32[N], i32[N], f32[N]):
+    a, b = pair(x[position()])
+    return clamped(x[position()]), a, b
+
+
+c = np.float32([-2, -0.5, 0.5, 2])
+case("joined", lambda: joined(c), (c.clip(0, 1), np.int32([2, 0, 0, 0]), np.float32([1, 3.5, 0.5, 2])))
+
+ONE_TWO = (1, 2)
+
+
+@mj.kernel
+def tabled(a: u8[N], b: u8[N]) -> u32[N]:
+    i = position()
+    total = 0
+    for k in range(2):
+        total += ONE_TWO[k] * (a, b)[k][i]
+    return u32(total)
+
+
+d = np.uint8([200, 3])
+case("tabled", lambda: tabled(d, d), np.uint32([600, 9]))
+
+
+@mj.kernel
+def by_zero(x: f32[N]) -> (f32[N], f32[N], f32[N], f32[N]):
+    return x[position()] * (1.0 // 0), -1.0 / 0.0 * x[position()], 5.0 % 0, 1 // 0 + x[position()]
+
+
+c = np.float32([1])
+case("by zero", lambda: by_zero(c), tuple(map(np.float32, ([np.inf], [-np.inf], [np.nan], [1]))))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_case(name, device, monkeypatch):
     call, want, rtol, values = CASES[name]

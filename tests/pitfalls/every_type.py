@@ -15,6 +15,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import pytest
 
 import metaljit as mj
 
@@ -32,6 +33,8 @@ NUMPY: dict[str, Any] = {
     "f32": np.float32,
 }
 
+# Any: NumPy's stubs know numbers only as arguments of its types.
+I8, I16, I32, I64, U8, U16, U32, U64 = (NUMPY[n] for n in INTEGERS)
 MOST_ARRAYS = 29
 Arguments = Mapping[str, Sequence[Any]]
 
@@ -146,9 +149,7 @@ def code(text: str) -> list[str]:
 
 def refusal(text: str, *arguments: Any) -> mj.MetaljitError:
     """The one error of a kernel text for these arguments or specs; nothing is compiled for a device."""
-    try:
+    with pytest.raises(mj.MetaljitError) as caught:
         mj.kernel_from_text(text).program(*arguments)
-    except mj.MetaljitError as e:
-        assert len(e.diagnostics) == 1, str(e)
-        return e
-    raise AssertionError(f"not refused:\n{text}")
+    assert len(caught.value.diagnostics) == 1, str(caught.value)
+    return caught.value

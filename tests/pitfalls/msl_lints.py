@@ -79,7 +79,9 @@ def without_comments(text: str) -> list[str]:
 def complaints(text: str) -> list[str]:
     """What a text breaks: the rule, and the line."""
     lines = without_comments(text)
-    return [f"{lint.name}: {line.strip()}" for lint in LINTS for line in lines if re.search(lint.pattern, line)] + recursions(lines)
+    return [
+        f"{lint.name}: {line.strip()}" for lint in LINTS for line in lines if re.search(lint.pattern, line)
+    ] + recursions(lines)
 
 
 def recursions(lines: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_type import NUMPY, refusal
+from every_type import I32, NUMPY, refusal
 from fake_metalcompute import FakeMetalcompute
 
 import metaljit as mj
@@ -45,7 +45,21 @@ def knobs(monkeypatch: pytest.MonkeyPatch) -> Any:
 # ---- the tail of the grid ----
 
 COPY = 'S = dims("*S")\nT = dtypes("number")\n@kernel\ndef f(x: T[*S]) -> T[*S]:\n    return x[position()]\n'
-SHAPES = [(1,), (5,), (31,), (33,), (1023,), (1024,), (1025,), (3, 11), (1, 1), (33, 32), (2, 3, 5), (7, 1, 9), ()]
+SHAPES = [
+    (1,),
+    (5,),
+    (31,),
+    (33,),
+    (1023,),
+    (1024,),
+    (1025,),
+    (3, 11),
+    (1, 1),
+    (33, 32),
+    (2, 3, 5),
+    (7, 1, 9),
+    (),
+]
 
 
 @pytest.mark.parametrize("name", ["u8", "f16", "i64"])
@@ -101,8 +115,8 @@ def test_groups_of_whatever_size_the_device_takes(monkeypatch: pytest.MonkeyPatc
             assert sizes.tolist()[:4] == [*groups, 4, 8]
         kernel = mj.kernel_from_text(COPY)
         for n in (1, 831, 832, 833, 3000):
-            x = np.arange(n, dtype=F)
-            np.testing.assert_array_equal(kernel(x), x)
+            line = np.arange(n, dtype=F)
+            np.testing.assert_array_equal(kernel(line), line)
     assert made.module.faults == []
 
 
@@ -205,7 +219,9 @@ def test_a_text_that_the_device_refuses_fails_alike_at_each_call(knobs: FakeMeta
 
 
 def test_many_launches_keep_nothing(knobs: FakeMetalcompute) -> None:
-    kernel = mj.kernel_from_text('N = dims("N")\n@kernel\ndef f(x: f32[N], s: f32) -> f32[N]:\n    return x[position()] + s\n')
+    kernel = mj.kernel_from_text(
+        'N = dims("N")\n@kernel\ndef f(x: f32[N], s: f32) -> f32[N]:\n    return x[position()] + s\n'
+    )
     arrays = [np.zeros(n, F) for n in range(1, 40)]
     for k in range(300):
         kernel(arrays[k % 39], k)
@@ -226,7 +242,9 @@ def test_many_launches_keep_nothing(knobs: FakeMetalcompute) -> None:
 
 
 def test_many_launches_on_any_device_keep_nothing(place: str) -> None:
-    kernel = mj.kernel_from_text('N = dims("N")\n@kernel\ndef f(x: f32[N], s: f32) -> f32[N]:\n    return x[position()] + s\n')
+    kernel = mj.kernel_from_text(
+        'N = dims("N")\n@kernel\ndef f(x: f32[N], s: f32) -> f32[N]:\n    return x[position()] + s\n'
+    )
     x = np.zeros(64, F)
     count = 400 if place == "stand-in" else 10_000
     kernel(x, 0)
@@ -274,9 +292,9 @@ def test_a_loop_may_take_its_limit_and_no_turn_more(place: str) -> None:
         'N = dims("N")\n@kernel(loop_limit=7)\ndef f(x: i32[N]) -> i32[N]:\n    n = 0\n    while n < x[position()]:\n'
         "        n += 1\n    return n\n"
     )
-    assert kernel(np.int32([0, 7, 6])).tolist() == [0, 7, 6]
+    assert kernel(I32([0, 7, 6])).tolist() == [0, 7, 6]
     with pytest.raises(mj.KernelAssertion):
-        kernel(np.int32([0, 8, 6]))
+        kernel(I32([0, 8, 6]))
 
 
 def test_loops_that_end_in_the_middle(place: str) -> None:
@@ -286,7 +304,7 @@ def test_loops_that_end_in_the_middle(place: str) -> None:
         "    b = 0\n    while 1:\n        b += 1\n        if b % 2 == 0:\n            continue\n        if b > 4:\n            break\n"
         "    c = 0\n    while False:\n        c += 1\n    return a, b, c\n"
     )
-    assert [r.tolist() for r in kernel(np.int32([0, 5]))] == [[1, 6], [5, 5], [0, 0]]
+    assert [r.tolist() for r in kernel(I32([0, 5]))] == [[1, 6], [5, 5], [0, 0]]
 
 
 FOREVER = """
@@ -312,7 +330,9 @@ except mj.KernelAssertion as e:
 
 
 def test_a_loop_whose_only_end_is_a_return() -> None:
-    done = subprocess.run([sys.executable, "-c", FOREVER], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", FOREVER], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.stdout.splitlines() == ["[2.0, 6.0]", "refused assertion-failed"], done.stderr
 
 
@@ -354,7 +374,7 @@ def test_atomics_lose_nothing_and_touch_no_neighbour(place: str) -> None:
 
 def test_a_thousand_threads_add_to_one_cell(place: str) -> None:
     kernel = mj.kernel_from_text(
-        '@kernel(grid=4, threadgroup=256)\ndef f(s: Out[f32[3]], n: Out[i32[1]]):\n    atomic_add(s, 1, 1.0)\n'
+        "@kernel(grid=4, threadgroup=256)\ndef f(s: Out[f32[3]], n: Out[i32[1]]):\n    atomic_add(s, 1, 1.0)\n"
         "    old = atomic_add(n, 0, 1)\n    assert 0 <= old < 1024\n"
     )
     s, n = kernel()
@@ -363,7 +383,10 @@ def test_a_thousand_threads_add_to_one_cell(place: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["u8", "i8", "u16", "i16", "i64", "u64", "f16", "bf16", "bool"])
-@pytest.mark.parametrize("atomic", ["atomic_add(a, 0, v)", "atomic_max(a, 0, v)", "atomic_exchange(a, 0, v)", "atomic_cas(a, 0, v, v)"])
+@pytest.mark.parametrize(
+    "atomic",
+    ["atomic_add(a, 0, v)", "atomic_max(a, 0, v)", "atomic_exchange(a, 0, v)", "atomic_cas(a, 0, v, v)"],
+)
 def test_atomics_that_the_hardware_has_not_are_refused(name: str, atomic: str) -> None:
     text = f"@kernel(grid=1, threadgroup=32)\ndef f(v: {name}, a: Out[{name}[4]]):\n    {atomic}\n"
     found = refusal(text, NUMPY[name](1))

@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from every_type import FLOATS, NUMPY, check_each, code, on_each, refusal, same
+from every_type import FLOATS, NUMPY, U16, check_each, code, on_each, refusal, same
 
 import metaljit as mj
 
@@ -35,7 +35,17 @@ def float_pairs(values: Any = SPECIAL) -> dict[str, Any]:
 
 # ---- NaN and infinity ----
 
-PREDICATES = ["isnan(x)", "isinf(x)", "isfinite(x)", "signbit(x)", "x != x", "x == x", "not x == x", "x < INF", "x > -INF"]
+PREDICATES = [
+    "isnan(x)",
+    "isinf(x)",
+    "isfinite(x)",
+    "signbit(x)",
+    "x != x",
+    "x == x",
+    "not x == x",
+    "x < INF",
+    "x > -INF",
+]
 
 
 def test_nan_and_infinity_are_seen(place: str) -> None:
@@ -43,9 +53,21 @@ def test_nan_and_infinity_are_seen(place: str) -> None:
     results = on_each({p.replace("INF", "inf"): "bool" for p in PREDICATES}, floats(values))
     for name in FLOATS:
         (x,) = (np.asarray(v[0], F) for k, v in floats(values).items() if k == name)
-        wanted = (np.isnan(x), np.isinf(x), np.isfinite(x), np.signbit(x), x != x, x == x, x != x, x < INF, x > -INF)
+        wanted = (
+            np.isnan(x),
+            np.isinf(x),
+            np.isfinite(x),
+            np.signbit(x),
+            x != x,
+            x == x,
+            x != x,
+            x < INF,
+            x > -INF,
+        )
         for predicate, w in zip(PREDICATES, wanted, strict=True):
-            np.testing.assert_array_equal(results[predicate.replace("INF", "inf"), name], w, f"{predicate} of {name}")
+            np.testing.assert_array_equal(
+                results[predicate.replace("INF", "inf"), name], w, f"{predicate} of {name}"
+            )
 
 
 CHOICES = """
@@ -79,7 +101,9 @@ def test_nan_is_replaced_in_fast_kernels_too(place: str, math_: str) -> None:
 
 def test_the_compiler_is_never_asked_for_nan() -> None:
     for math_ in ("precise", "fast"):
-        text = "\n".join(code(mj.kernel_from_text(CHOICES.replace("MATH", math_)).msl(spec(F), spec(H), spec(B))))
+        text = "\n".join(
+            code(mj.kernel_from_text(CHOICES.replace("MATH", math_)).msl(spec(F), spec(H), spec(B)))
+        )
         assert not re.search(r"(?<!mj_)\b(isnan|isinf|isfinite|isnormal|signbit)\s*\(|\bmetal::is\w+", text)
         assert not re.search(r"\b(NAN|INFINITY|nan|inf|HUGE_VALF|MAXFLOAT)\b", text)
 
@@ -94,7 +118,9 @@ def test_a_condition_is_a_choice_and_no_arithmetic_in_the_text() -> None:
     text = mj.kernel_from_text(kernel.definition.source.text).msl(spec(F), spec(np.bool_))
     body = "\n".join(code(text[text.index("f_at_result f_at(") : text.index("kernel void")]))
     assert body.count("?") >= 2
-    assert "*" not in body.replace("device const float*", "").replace("device const uchar*", "").replace("bool*", "")
+    assert "*" not in body.replace("device const float*", "").replace("device const uchar*", "").replace(
+        "bool*", ""
+    )
 
 
 def test_masked_softmax(place: str) -> None:
@@ -166,7 +192,7 @@ def f(x: T_[R, C]) -> (T_[R], T_[R], i32[R], i32[R], T_[R], i32[R], i32[R]):
             argmin(x[r, c] for c in range(C)), best, argmax(x[r, C - 1 - c] for c in range(C)),
             argmax(x[r, a * 2 + b] for a in range(C // 2) for b in range(2)))
 """
-ARG_ROWS = [
+ARG_ROWS: list[Any] = [
     [3, NAN, 1, 5], [1, 3, 3, 0], [2, 1, 1, 7], [NAN, NAN, 1, 2], [5, 1, 0, NAN], [-INF] * 4, [INF] * 4, [0.0, -0.0, 0.0, -0.0],
     [-1, -2, -3, -4], [7, 7, 7, 7], [INF, NAN, INF, 0], [1, 2, 3, 3],
 ]  # fmt: skip
@@ -174,14 +200,21 @@ ARG_ROWS = [
 
 @pytest.mark.parametrize("name", ["f32", "f16", "i8", "u64"])
 def test_argmax_and_argmin_take_the_first_nan_and_the_first_of_equals(place: str, name: str) -> None:
-    rows = ARG_ROWS if name in FLOATS else [r for r in ARG_ROWS if np.isfinite(r).all() and min(r) >= 0] + [[0, 0, 0, 0]]
+    rows = (
+        ARG_ROWS
+        if name in FLOATS
+        else [r for r in ARG_ROWS if np.isfinite(r).all() and min(r) >= 0] + [[0, 0, 0, 0]]
+    )
     x = np.array(rows, F).astype(NUMPY[name])
     wide = np.tile(x, (1, 33))  # rows longer than any vector of a machine
     kernel = mj.kernel_from_text(ROWS.replace("T_", name))
     for rows_ in (x, wide):
         most, least, first_most, first_least, _, backwards, flat = kernel(rows_)
         as_float = rows_.astype(F) if name in FLOATS else rows_
-        assert same(most, rows_.max(1)).all() or (most.astype(F) == as_float.max(1))[~np.isnan(as_float.max(1))].all()
+        assert (
+            same(most, rows_.max(1)).all()
+            or (most.astype(F) == as_float.max(1))[~np.isnan(as_float.max(1))].all()
+        )
         np.testing.assert_array_equal(np.isnan(np.asarray(most, F)), np.isnan(np.asarray(rows_.max(1), F)))
         np.testing.assert_array_equal(np.asarray(least, F), np.asarray(rows_.min(1), F))
         np.testing.assert_array_equal(first_most, np.argmax(as_float, 1))
@@ -194,7 +227,24 @@ def test_argmax_and_argmin_take_the_first_nan_and_the_first_of_equals(place: str
 
 
 def test_halves_round_to_the_even_number(place: str) -> None:
-    values = [0.5, 1.5, 2.5, 3.5, -0.5, -1.5, -2.5, 0.49999997, 0.0, -0.0, 1e6 + 0.5, 8388609.0, 2.0**30, INF, -INF, NAN]
+    values = [
+        0.5,
+        1.5,
+        2.5,
+        3.5,
+        -0.5,
+        -1.5,
+        -2.5,
+        0.49999997,
+        0.0,
+        -0.0,
+        1e6 + 0.5,
+        8388609.0,
+        2.0**30,
+        INF,
+        -INF,
+        NAN,
+    ]
     results = on_each(["round(x)", "rint(x)", "around(x)"], floats(values))
     for name in FLOATS:
         (x,) = floats(values)[name]
@@ -217,7 +267,9 @@ def test_powers_of_negative_bases_and_of_zero(place: str) -> None:
         wanted = np.power(x, y)
     for values in found.values():
         for a, b, got, w in zip(x.tolist(), y.tolist(), values.tolist(), wanted.tolist(), strict=True):
-            assert (math.isnan(got) and math.isnan(w)) or got == pytest.approx(w, rel=2e-6), f"{a} ** {b} = {got}, not {w}"
+            assert (math.isnan(got) and math.isnan(w)) or got == pytest.approx(w, rel=2e-6), (
+                f"{a} ** {b} = {got}, not {w}"
+            )
     worked = on_each(["x ** y"], {"f32": ([-1, -1, -1, -1, -2, 0], [1, 2, 3, 0.5, 3, 0])})["x ** y", "f32"]
     np.testing.assert_array_equal(worked, [-1, 1, -1, NAN, -8, 1])
 
@@ -228,7 +280,12 @@ def test_powers_by_a_literal(place: str) -> None:
     found = on_each([f"x ** {e}" for e in exponents], {"f32": (x,)})
     with np.errstate(all="ignore"):
         for e in exponents:
-            np.testing.assert_allclose(found[f"x ** {e}", "f32"], np.power(x, np.full_like(x, eval(e))), rtol=2e-6, err_msg=f"x ** {e}")
+            np.testing.assert_allclose(
+                found[f"x ** {e}", "f32"],
+                np.power(x, np.full_like(x, eval(e))),
+                rtol=2e-6,
+                err_msg=f"x ** {e}",
+            )
 
 
 # ---- functions ----
@@ -251,28 +308,51 @@ def test_functions_that_cancel_when_written_naively(place: str) -> None:
         assert got == pytest.approx(F(answer), rel=4e-6, abs=1e-45), f"{expression} at {argument}"
 
 
-LARGE = ["tanh(x)", "1 / (1 + exp(-x))", "log1p(exp(-abs(x))) + max(x, 0)", "exp(-x * x)", "x / (1 + exp(-x))", "erf(x)"]
-LARGE += ["atan(x)", "0.5 * x * (1 + tanh(0.7978846 * (x + 0.044715 * x * x * x)))", "expm1(-abs(x))", "erfc(abs(x))"]
+LARGE = [
+    "tanh(x)",
+    "1 / (1 + exp(-x))",
+    "log1p(exp(-abs(x))) + max(x, 0)",
+    "exp(-x * x)",
+    "x / (1 + exp(-x))",
+    "erf(x)",
+]
+LARGE += [
+    "atan(x)",
+    "0.5 * x * (1 + tanh(0.7978846 * (x + 0.044715 * x * x * x)))",
+    "expm1(-abs(x))",
+    "erfc(abs(x))",
+]
 
 
 def test_functions_that_level_off_do_not_overflow(place: str) -> None:
     values = [-50, 50, 89, -89, 10, -10, 1000, -1000, 0, 60000, -60000]
     results = on_each(LARGE, floats(values))
     scope: dict[str, Any] = {n: getattr(np, n) for n in ("tanh", "exp", "log1p", "abs", "expm1")}
-    scope |= {"max": np.maximum, "atan": np.arctan, "erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc)}
+    scope |= {
+        "max": np.maximum,
+        "atan": np.arctan,
+        "erf": np.vectorize(math.erf),
+        "erfc": np.vectorize(math.erfc),
+    }
     tolerance = {"f32": 1e-5, "f16": 4e-3, "bf16": 3e-2}
     with np.errstate(all="ignore"):
         for expression, name in product(LARGE, FLOATS):
             x = np.asarray(floats(values)[name][0], np.float64)
             wanted = eval(expression, scope, {"x": x})
             found = np.asarray(results[expression, name], np.float64)
-            if expression.startswith("0.5") or name == "f16":  # the steps overflow in a small type, as in NumPy
+            if (
+                expression.startswith("0.5") or name == "f16"
+            ):  # the steps overflow in a small type, as in NumPy
                 keep = np.isfinite(found) & (np.abs(x) <= 1000 if expression.startswith("0.5") else True)
                 assert keep[:6].all() or name == "f16"
             else:
                 keep = np.ones(len(x), np.bool_)
             np.testing.assert_allclose(
-                found[keep], wanted[keep], tolerance[name], 1e-3 if name != "f32" else 1e-30, err_msg=f"{expression} {name}"
+                found[keep],
+                wanted[keep],
+                tolerance[name],
+                1e-3 if name != "f32" else 1e-30,
+                err_msg=f"{expression} {name}",
             )
     tanh = on_each(["tanh(x)"], {"f32": ([-50, 50, 89, -89, INF, NAN],)})["tanh(x)", "f32"]
     np.testing.assert_array_equal(tanh, [-1, 1, 1, -1, 1, NAN])
@@ -482,7 +562,7 @@ def test_sums_of_16_bit_floats_are_kept_in_32_bits(place: str, name: str) -> Non
 
 
 def test_bf16_is_a_number_and_not_its_bits(place: str) -> None:
-    bits = np.uint16([0x3F80, 0x0000, 0x8000, 0x4049, 0x7F80, 0xFF80, 0x0001, 0x7F7F])
+    bits = U16([0x3F80, 0x0000, 0x8000, 0x4049, 0x7F80, 0xFF80, 0x0001, 0x7F7F])
     x = bits.view(B)
     found = on_each({"f32(x)": "f32", "bitcast(u16, x)": "u16", "x": "T", "x + x": "T"}, {"bf16": (x,)})
     np.testing.assert_array_equal(found["f32(x)", "bf16"], (bits.astype(np.uint32) << 16).view(F))
@@ -532,7 +612,10 @@ def test_every_type_is_as_wide_in_metal_as_in_numpy() -> None:
 def test_elements_of_every_type_lie_where_numpy_puts_them(place: str) -> None:
     """Each is read from the other end, alone and as a vector of three lanes."""
     names = list(NUMPY)
-    results = ", ".join(f"{n}[N], {n}x3[N]" for n in names[:6]), ", ".join(f"{n}[N], {n}x3[N]" for n in names[6:])
+    results = (
+        ", ".join(f"{n}[N], {n}x3[N]" for n in names[:6]),
+        ", ".join(f"{n}[N], {n}x3[N]" for n in names[6:]),
+    )
     rng = np.random.default_rng(5)
     for some, result in zip((names[:6], names[6:]), results, strict=True):
         parameters = ", ".join(f"a_{n}: {n}[N], v_{n}: {n}x3[N]" for n in some)
@@ -543,7 +626,9 @@ def test_elements_of_every_type_lie_where_numpy_puts_them(place: str) -> None:
         arrays = []
         for n in some:
             for shape in ((7,), (7, 3)):
-                arrays.append(rng.integers(0, 100, shape).astype(NUMPY[n]) if n != "bool" else rng.random(shape) > 0.5)
+                arrays.append(
+                    rng.integers(0, 100, shape).astype(NUMPY[n]) if n != "bool" else rng.random(shape) > 0.5
+                )
         for array, found in zip(arrays, kernel(*arrays), strict=True):
             assert found.dtype == array.dtype
             np.testing.assert_array_equal(found, array[::-1])
@@ -551,7 +636,24 @@ def test_elements_of_every_type_lie_where_numpy_puts_them(place: str) -> None:
 
 # ---- what the hardware has not ----
 
-REFUSED = ["f8", "g", "c8", "c16", "S3", "U3", "V4", "O", "M8[s]", "m8[s]", "i4,f4", "f8,f8", ">f4", ">i4", ">f2", ">u8"]
+REFUSED = [
+    "f8",
+    "g",
+    "c8",
+    "c16",
+    "S3",
+    "U3",
+    "V4",
+    "O",
+    "M8[s]",
+    "m8[s]",
+    "i4,f4",
+    "f8,f8",
+    ">f4",
+    ">i4",
+    ">f2",
+    ">u8",
+]
 
 
 @pytest.mark.parametrize("declared", ["f32", "T", "f32x2"])
@@ -570,7 +672,9 @@ def test_other_dtypes_are_refused_by_name_and_never_reinterpreted(place: str, de
 
 
 def test_float64_is_refused_with_the_reason_and_the_way_out(place: str) -> None:
-    kernel = mj.kernel_from_text('N = dims("N")\n@kernel\ndef f(values: f32[N]) -> f32[N]:\n    return values[position()]\n')
+    kernel = mj.kernel_from_text(
+        'N = dims("N")\n@kernel\ndef f(values: f32[N]) -> f32[N]:\n    return values[position()]\n'
+    )
     x = np.array([1.0, 2.0, 3.0])
     for _ in range(2):
         with pytest.raises(mj.LaunchFault, match="64-bit floats") as caught:
@@ -586,6 +690,8 @@ def test_float64_is_refused_with_the_reason_and_the_way_out(place: str) -> None:
 
 
 def test_a_float64_number_is_rounded_to_the_parameters_type(place: str) -> None:
-    kernel = mj.kernel_from_text('N = dims("N")\n@kernel\ndef f(x: f32[N], a: f32) -> f32[N]:\n    return x[position()] * a\n')
+    kernel = mj.kernel_from_text(
+        'N = dims("N")\n@kernel\ndef f(x: f32[N], a: f32) -> f32[N]:\n    return x[position()] * a\n'
+    )
     for a in (0.1, np.float64(0.1), np.float32(0.1), np.longdouble(0.1)):
         assert kernel(np.ones(2, F), a).tolist() == [F(0.1)] * 2

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_type import NUMPY, SIGNED, UNSIGNED, refusal
+from every_type import I32, NUMPY, SIGNED, UNSIGNED, refusal
 
 import metaljit as mj
 
@@ -62,7 +62,21 @@ def f(a: f32[N], b: f32[N, M], c: f32[N, M, 3], v: f32x2[N], at: T_[K]) -> (f32[
 
 def wide_values(name: str) -> list[int]:
     info = np.iinfo(NUMPY[name])
-    values = [*range(-5, 6), 127, 128, 255, 256, -128, -256, 2**31, 2**31 - 1, -(2**31), 2**32, 2**32 + 1, 2**32 - 1]
+    values = [
+        *range(-5, 6),
+        127,
+        128,
+        255,
+        256,
+        -128,
+        -256,
+        2**31,
+        2**31 - 1,
+        -(2**31),
+        2**32,
+        2**32 + 1,
+        2**32 - 1,
+    ]
     values += [2**33 + 2, -(2**32), -(2**32) + 1, 2**63 - 1, -(2**63), 2**64 - 1, 2**64 - 3]
     return [v for v in values if info.min <= v <= info.max]
 
@@ -76,8 +90,10 @@ def element(a: Any, *index: int) -> Any:
 @pytest.mark.parametrize("name", ["i8", "i32", "i64", "u8", "u32", "u64"])
 def test_a_read_outside_of_any_axis_gives_zero(place: str, name: str) -> None:
     """No index wraps around, comes back as its lowest 32 bits, or lands in the next row."""
-    a, b, c, v = (np.arange(1, n + 1, dtype=F) for n in (4, 12, 36, 8))
-    b, c, v = b.reshape(4, 3), c.reshape(4, 3, 3), v.reshape(4, 2)
+    a, b, c, v = (
+        np.arange(1, np.prod(shape) + 1, dtype=F).reshape(shape)
+        for shape in ((4,), (4, 3), (4, 3, 3), (4, 2))
+    )
     at = wide_values(name)
     results = mj.kernel_from_text(READ.replace("T_", name))(a, b, c, v, np.array(at, NUMPY[name]))
     for k, i in enumerate(at):
@@ -114,7 +130,9 @@ def folded(mode: str, i: int, n: int) -> tuple[int, int] | None:
     return (k if k < n else period - k - (mode == "symmetric"), 1)
 
 
-WIDE_BORDERS = pytest.mark.xfail(strict=True, reason="a wide index is saturated to 63 bits before it is folded")
+WIDE_BORDERS = pytest.mark.xfail(
+    strict=True, reason="a wide index is saturated to 63 bits before it is folded"
+)
 
 
 @pytest.mark.parametrize("name", ["i32", "u8", "i64", "u32", pytest.param("u64", marks=WIDE_BORDERS)])
@@ -151,7 +169,12 @@ def f(at: T_[K], a: InOut[i32[N]], b: InOut[i32[N, M]], c: InOut[i32[N, M]], h: 
 @pytest.mark.parametrize("name", ["i32", "i64", "u32", "u64"])
 def test_a_write_outside_of_any_axis_is_dropped(place: str, name: str) -> None:
     kernel = mj.kernel_from_text(WRITE.replace("T_", name))
-    zeros = np.zeros(4, np.int32), np.zeros((4, 3), np.int32), np.zeros((4, 3), np.int32), np.zeros(4, np.uint32)
+    zeros = (
+        np.zeros(4, np.int32),
+        np.zeros((4, 3), np.int32),
+        np.zeros((4, 3), np.int32),
+        np.zeros(4, np.uint32),
+    )
     inside = {i for i in wide_values(name) if 0 <= i < 4}
     outside = np.array([i for i in wide_values(name) if i not in inside], NUMPY[name])
     for result in kernel(outside, *zeros)[1:2] + kernel(outside, *zeros)[3:]:
@@ -173,7 +196,9 @@ def test_neighbours_past_the_end_are_zero_and_not_the_next_row(place: str) -> No
     wanted = p[1:-1, 2:], p[1:-1, :-2], p[2:, 1:-1], p[:-2, 1:-1]
     for found, w in zip(kernel(x), wanted, strict=True):
         np.testing.assert_array_equal(found, w)
-    line = mj.kernel_from_text('N = dims("N")\n@kernel\ndef f(x: f32[N]) -> f32[N]:\n    return x[position() + 1]\n')
+    line = mj.kernel_from_text(
+        'N = dims("N")\n@kernel\ndef f(x: f32[N]) -> f32[N]:\n    return x[position() + 1]\n'
+    )
     assert line(np.array([1, 2, 3, 4], F)).tolist() == [2, 3, 4, 0]
 
 
@@ -204,7 +229,7 @@ def test_products_of_positions_wrap_as_integers_of_32_bits_do_or_are_widened(pla
         'N = dims("N")\n@kernel\ndef f(x: i32[N]) -> (i64[N], i32[N]):\n    v = x[position()]\n'
         "    return i64(v) * 65536, v * 65536\n"
     )
-    wide, narrow = worked(np.int32([65537]))
+    wide, narrow = worked(I32([65537]))
     assert (wide[0], narrow[0]) == (4295032832, 65536)
 
 

@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 from every_type import (
     FLOATS,
+    I32,
+    I64,
     INTEGERS,
     NUMPY,
+    U8,
+    U32,
+    U64,
     UNSIGNED,
     check_each,
     code,
@@ -92,7 +97,7 @@ def test_division_of_constants_follows_python(place: str) -> None:
         f"    zero = x[position()] * 0\n    return zero + ({sums}), zero + P // Q * 10 + P % Q, "
         "zero + c // Q * 10 + c % Q, zero + i64(s // Q * 10 + s % Q)\n"
     )
-    found = [r[0] for r in kernel(np.int64([1]), -7, -7)]
+    found = [r[0] for r in kernel(I64([1]), -7, -7)]
     assert found == [wanted, -39, -39, -39]
 
 
@@ -172,7 +177,7 @@ def test_a_quotient_that_is_divided_again(place: str) -> None:
     for found, w in zip(kernel(x), wanted, strict=True):
         np.testing.assert_array_equal(found, w)
     assert kernel(np.arange(128, dtype=np.uint32))[0].any() == 0
-    assert kernel(np.uint32([4294967294]))[2][0] == 2
+    assert kernel(U32([4294967294]))[2][0] == 2
 
 
 def test_no_remainder_is_taken_of_a_quotient_in_the_text() -> None:
@@ -207,8 +212,12 @@ def test_halving_by_floor_division(place: str) -> None:
 
 # Each uses the narrow value before it is stored anywhere.
 CONSUMED = {
-    **dict.fromkeys(["(x + y) < 50", "(x - y) > 100", "(x * y) == 0", "~x == T(0)", "-x < 0", "(x << 4) > 100"], "bool"),
-    **dict.fromkeys(["(x + y) // 2", "(x * y) % 7", "(x - y) >> 1", "-x // 3", "~x >> 4", "(x << 3) >> 3"], "T"),
+    **dict.fromkeys(
+        ["(x + y) < 50", "(x - y) > 100", "(x * y) == 0", "~x == T(0)", "-x < 0", "(x << 4) > 100"], "bool"
+    ),
+    **dict.fromkeys(
+        ["(x + y) // 2", "(x * y) % 7", "(x - y) >> 1", "-x // 3", "~x >> 4", "(x << 3) >> 3"], "T"
+    ),
     **dict.fromkeys(["(x + y) * (x - y)", "min(x + y, y)", "max(x * y, x)", "abs(x - y)", "0 - (-x)"], "T"),
     **dict.fromkeys(["i64(x + y)", "i64(x - y)", "i64(x * y)", "i64(-x)", "i64(~x)", "i64(x << 1)"], "i64"),
     **dict.fromkeys(["f32(x + y)", "f32(-x) * f32(0.5)", "f32(x << 2)", "f32(x - y)"], "f32"),
@@ -225,7 +234,9 @@ def test_a_negation_of_a_negation_is_no_decrement(place: str) -> None:
 
 def test_worked_values_of_small_integers(place: str) -> None:
     expressions = ["x + y", "x >> 4", "~x", "-x"]
-    found = on_each(expressions, {"u8": ([200, 255, 0, 1], [100, 0, 0, 0]), "i8": ([100, 127, -128], [100, 1, 0])})
+    found = on_each(
+        expressions, {"u8": ([200, 255, 0, 1], [100, 0, 0, 0]), "i8": ([100, 127, -128], [100, 1, 0])}
+    )
     assert found["x + y", "u8"][0] == 44
     assert found["x >> 4", "u8"][1] == 15
     assert found["~x", "u8"][2] == 255
@@ -280,7 +291,12 @@ def test_sums_of_small_integers_neither_saturate_nor_go_through_floats(place: st
     kernel = mj.kernel_from_text(REDUCTIONS.replace("T_", name).replace("WIDE", wide))
     dtype = np.dtype(NUMPY[name])
     ends = np.iinfo(dtype)
-    for values in ([255, 17] if name == "u8" else [-3, 17], [ends.max] * 70_001, [ends.min, ends.max, ends.min], []):
+    for values in (
+        [255, 17] if name == "u8" else [-3, 17],
+        [ends.max] * 70_001,
+        [ends.min, ends.max, ends.min],
+        [],
+    ):
         x = np.array(values, dtype)
         b = np.ones(len(x), np.bool_)
         total, product_, narrow, most, least, count, widest = kernel(x, b)
@@ -293,7 +309,7 @@ def test_sums_of_small_integers_neither_saturate_nor_go_through_floats(place: st
         assert int(count) == len(values)
         assert int(widest) == exact
     if name == "u8":
-        total, _, narrow, *_ = kernel(np.uint8([255, 17]), np.ones(2, np.bool_))
+        total, _, narrow, *_ = kernel(U8([255, 17]), np.ones(2, np.bool_))
         assert (int(total), int(narrow)) == (272, 16)
 
 
@@ -346,7 +362,9 @@ def test_integers_wrap_into_every_other_type(place: str) -> None:
 
 
 def test_unsigned_bytes_stay_unsigned_on_the_way_to_a_float(place: str) -> None:
-    every = {n: (np.arange(i.min, i.max + 1).astype(NUMPY[n]),) for n in ("u8", "i8") if (i := np.iinfo(NUMPY[n]))}
+    every = {
+        n: (np.arange(i.min, i.max + 1).astype(NUMPY[n]),) for n in ("u8", "i8") if (i := np.iinfo(NUMPY[n]))
+    }
     check_each(dict.fromkeys(["f32(x)", "x * f32(0.5)", "x + f32(0)"], "f32"), every)
     ends = {n: ([200, np.iinfo(NUMPY[n]).max],) for n in UNSIGNED}
     found = on_each({"f32(x)": "f32", "x * 0.5": "f32"}, ends)
@@ -385,7 +403,9 @@ def test_bytes_that_are_neither_0_nor_1_are_true(place: str) -> None:
         for k, (found, w) in enumerate(zip(kernel(x, y, s), wanted, strict=True)):
             np.testing.assert_array_equal(found, w, f"result {k}")
             if found.dtype == np.bool_:
-                assert set(found.view(np.uint8).tolist()) <= {0, 1}, f"result {k} holds other bytes than 0 and 1"
+                assert set(found.view(np.uint8).tolist()) <= {0, 1}, (
+                    f"result {k} holds other bytes than 0 and 1"
+                )
 
 
 SCALARS = """
@@ -406,7 +426,9 @@ def test_scalars_of_every_width_lie_side_by_side(place: str) -> None:
               (1, 2, 255), (0.25, -2), (False, True), (2**62, -1))  # fmt: skip
     results = mj.kernel_from_text(SCALARS)(np.zeros(2, np.float32), *values)
     for k, (found, value) in enumerate(zip(results, values, strict=True)):
-        assert found[1].tolist() == (list(value) if isinstance(value, tuple) else np.float32(1e30) if k == 8 else value)
+        assert found[1].tolist() == (
+            list(value) if isinstance(value, tuple) else np.float32(1e30) if k == 8 else value
+        )
 
 
 EXACT = """
@@ -431,9 +453,9 @@ def f(x: i64[N], y: u64[N], z: i32[N], s: i64, u: u64, c: const[int]) -> (i64[N]
 
 def test_integers_never_go_through_floats(place: str) -> None:
     """Neighbours of 2**24 and 2**53 stay apart: copied, passed, captured, compared, chosen, summed."""
-    x = np.int64([2**53 + 1, 2**53, -(2**53) - 1, 16777217, 2**63 - 1, -(2**63)])
-    y = np.uint64([2**53 + 1, 2**64 - 1, 2**64 - 2, 16777217, 2**63 + 1, 0])
-    z = np.int32([16777217, 46341, -16777217, 2147483647, 33554433, 65536])
+    x = I64([2**53 + 1, 2**53, -(2**53) - 1, 16777217, 2**63 - 1, -(2**63)])
+    y = U64([2**53 + 1, 2**64 - 1, 2**64 - 2, 16777217, 2**63 + 1, 0])
+    z = I32([16777217, 46341, -16777217, 2147483647, 33554433, 65536])
     results = mj.kernel_from_text(EXACT)(x, y, z, 2**53 + 1, 2**64 - 2, 9007199254740993)
     table = [16777217, 9007199254740993, -16777217]
     with np.errstate(all="ignore"):
@@ -447,15 +469,14 @@ def test_integers_never_go_through_floats(place: str) -> None:
 
 def test_integers_of_two_types_compare_by_value(place: str) -> None:
     """-1 is below every unsigned number, and 2**24 + 1 is not 2**24."""
-    arguments = {"i32": ([-1, -1, 5, 16777217],), "u32": ([0, 2**32 - 1, 5, 16777216],)}
     kernel = mj.kernel_from_text(
         'N = dims("N")\n@kernel\n'
         "def f(x: i32[N], y: u32[N], z: u8[N]) -> (bool[N], bool[N], bool[N], i64[N], bool[N], bool[N]):\n"
         "    i = position()\n"
         "    return x[i] < y[i], x[i] == y[i], x[i] > y[i], max(x[i], y[i]), x[i] < z[i], -1 < y[i] + i64(0)\n"
     )
-    x, y = np.int32(arguments["i32"][0]), np.uint32(arguments["u32"][0])
-    z = np.uint8([0, 255, 5, 1])
+    x, y = I32([-1, -1, 5, 16777217]), U32([0, 2**32 - 1, 5, 16777216])
+    z = U8([0, 255, 5, 1])
     wide = np.maximum(x.astype(np.int64), y)
     wanted = x < y, x == y, x > y, wide, x < z, np.ones(4, np.bool_)
     for found, w in zip(kernel(x, y, z), wanted, strict=True):

@@ -100,7 +100,12 @@ def test_a_stream_goes_on_and_a_seed_begins_it_again(place: str) -> None:
 
 def test_a_counter_carries_into_all_its_words(place: str) -> None:
     random = mj.ops.random
-    for counter in ([2**32 - 1, 0, 0, 0], [2**32 - 1, 2**32 - 1, 0, 0], [2**32 - 1] * 3 + [5], [2**32 - 1] * 4):
+    for counter in (
+        [2**32 - 1, 0, 0, 0],
+        [2**32 - 1, 2**32 - 1, 0, 0],
+        [2**32 - 1] * 3 + [5],
+        [2**32 - 1] * 4,
+    ):
         number = sum(w << (32 * k) for k, w in enumerate(counter))
         values, _ = random.bits(random.state_from(counter, 3), 8)
         following, _ = random.bits(random.state_from((number + 1) % 2**128, 3), 4)

@@ -89,9 +89,24 @@ def test_user_text_is_only_where_it_can_do_no_harm() -> None:
         '    assert x[0] < 9, "*/ \\" \\\\ %s %n {0} // "\n    return x[position()] + (1 if k == "a" else 0)\n'
     )
     x = np.ones(1, np.float32)
-    for value in ("a", "*/ x", "\n#error\n", "\\", "\\\n", "??/\n", '"; #error', "'", "\0", "é\u2028", "//", "a" * 5000):
+    for value in (
+        "a",
+        "*/ x",
+        "\n#error\n",
+        "\\",
+        "\\\n",
+        "??/\n",
+        '"; #error',
+        "'",
+        "\0",
+        "é\u2028",
+        "//",
+        "a" * 5000,
+    ):
         program = kernel.program(x, value)
         assert complaints(program.msl) == []
         for text in (program.msl, program.cpu.text):
             assert not any("#error" in line and not line.startswith("//") for line in text.splitlines())
-            assert all(line.startswith("//") for line in text.splitlines() if value in line and len(value) > 2)
+            assert all(
+                line.startswith("//") for line in text.splitlines() if value in line and len(value) > 2
+            )

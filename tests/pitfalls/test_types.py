@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_type import INTEGERS, NUMBERS, NUMPY, refusal
+from every_type import I8, I32, INTEGERS, NUMBERS, NUMPY, U8, U64, refusal
 
 import metaljit as mj
 
-F = np.float32
+F: Any = np.float32
+H: Any = np.float16
 
 
 def spec(dtype: Any, rank: int = 1) -> mj.Spec:
@@ -58,7 +59,7 @@ def f(x: f32[N], y: u8[N], z: f16[N], n: i32) -> (f32[N], f32[N], f32[N], i32[N]
 
 
 def test_a_variable_that_begins_as_an_integer_may_become_a_float(place: str) -> None:
-    x, y, z = np.array([1, -1, 2], F), np.uint8([200, 1, 0]), np.float16([0.25, 1, -1])
+    x, y, z = np.array([1, -1, 2], F), U8([200, 1, 0]), H([0.25, 1, -1])
     results = mj.kernel_from_text(JOINS)(x, y, z, 3)
     wanted = ([1.5] * 3, [1.5] * 3, [2.5, 0, 2.5], [600, 3, 0], [0.75, 3, -3], [0.5] * 3, [1.25] * 3, [0.5] * 3,
               [0, 0, 0.5])  # fmt: skip
@@ -91,7 +92,7 @@ def test_a_declared_type_stays(place: str) -> None:
         'N = dims("N")\n@kernel\ndef f(x: u8[N]) -> (f32[N], i64[N]):\n    a: f32 = 0\n    b: i64 = 0\n'
         "    for k in range(3):\n        a += x[position()] / 2\n        b += x[position()]\n    return a, b\n"
     )
-    a, b = kernel(np.uint8([255]))
+    a, b = kernel(U8([255]))
     assert (a[0], b[0]) == (382.5, 765)
 
 
@@ -151,7 +152,7 @@ def f(a: i8[N], b: f16[N], c: u8[N], k: const[int], g: const[float]) -> (i8[N], 
 
 
 def test_literals_captured_numbers_and_constants_are_weak(place: str) -> None:
-    a, b, c = np.int8([127, 1]), np.float16([65504, 0.1]), np.uint8([255, 1])
+    a, b, c = I8([127, 1]), H([65504, 0.1]), U8([255, 1])
     results = mj.kernel_from_text(LITERALS)(a, b, c, 3, 0.25)
     h = np.float16
     with np.errstate(all="ignore"):
@@ -198,7 +199,7 @@ def test_literals_that_just_fit_are_taken(place: str) -> None:
         'N = dims("N")\n@kernel\ndef f(x: i8[N], y: u8[N], z: u64[N]) -> (i8[N], i8[N], u8[N], u64[N], bool[N]):\n'
         "    i = position()\n    return x[i] + 127, x[i] + -128, y[i] + 255, z[i] + 18446744073709551615, x[i] == -128\n"
     )
-    results = kernel(np.int8([1, -128]), np.uint8([1, 0]), np.uint64([1, 5]))
+    results = kernel(I8([1, -128]), U8([1, 0]), U64([1, 5]))
     assert [r.tolist() for r in results] == [[-128, -1], [-127, 0], [0, 255], [0, 4], [False, True]]
 
 
@@ -246,9 +247,9 @@ def test_logic_of_constants_is_pythons(place: str) -> None:
         "    return (1 < 3 < 2, 3 < 2 < 1, v + (0 or 5), v + (2 and 3), v + (ZERO or FIVE), v + (FIVE and k), v + (k or 9),\n"
         "            0 < k < 5)\n"
     )
-    results = [r[0] for r in kernel(np.int32([1]), 3)]
+    results = [r[0] for r in kernel(I32([1]), 3)]
     assert results == [False, False, 5, 3, 5, 3, 3, True]
-    assert [r[0] for r in kernel(np.int32([1]), 0)][5:] == [0, 9, False]
+    assert [r[0] for r in kernel(I32([1]), 0)][5:] == [0, 9, False]
 
 
 def test_precedence_is_pythons(place: str) -> None:

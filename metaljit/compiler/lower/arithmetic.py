@@ -5,9 +5,7 @@ In: values of operands. Out: a value. Types come from the operation table, range
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +17,7 @@ from .. import ir
 from ..bounds import Poly
 from .body import Body
 from .convert import convert
-from .literals import describe, literal_beside, typed
+from .literals import describe, fold, literal_beside, typed
 from .ranges import facts_of, polynomial
 from .values import (
     Group,
@@ -38,7 +36,6 @@ BINARY = {
     "^": "bitwise_xor", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
     "==": "equal", "!=": "not_equal",
 }  # fmt: skip
-LITERAL_BITS = 4096
 UNARY = {"-": "negative", "+": "positive", "~": "invert", "not": "logical_not"}
 
 
@@ -53,7 +50,7 @@ def binary(body: Body, symbol: str, a: Value, b: Value, span: Span) -> Value:
     if isinstance(a, Group) or isinstance(b, Group):
         return _elementwise(body, symbol, a, b, span)
     if isinstance(a, Literal) and isinstance(b, Literal):
-        return _fold(symbol, a.value, b.value, span)
+        return Literal(fold(symbol, a.value, b.value, span))
     if symbol not in BINARY:
         fault(
             "no-operator",
@@ -62,30 +59,6 @@ def binary(body: Body, symbol: str, a: Value, b: Value, span: Span) -> Value:
             help="write the sum: `sum(a[i, k] * b[k, j] for k in range(K))`" if symbol == "@" else "",
         )
     return apply(body, OPERATIONS[BINARY[symbol]], (a, b), span)
-
-
-def _fold(symbol: str, a: Any, b: Any, span: Span) -> Value:
-    from ...extents import MEANING
-
-    if isinstance(a, str) or isinstance(b, str):
-        if symbol in ("==", "!="):
-            return Literal((a == b) == (symbol == "=="))
-        fault("no-operator", f"strings have no operator {symbol!r}", span)
-    if a is None or b is None or symbol not in MEANING:
-        fault("no-operator", f"{a!r} {symbol} {b!r} has no meaning", span)
-    if symbol in ("<<", "**") and isinstance(b, int) and abs(b) > 4096:
-        fault("literal-range", f"{a!r} {symbol} {b!r} is too large", span)
-    try:
-        result = MEANING[symbol](a, b)
-    except (ArithmeticError, TypeError, ValueError) as e:
-        if symbol == "/" and b == 0:
-            return Literal(math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1, b))
-        fault("bad-constant", f"{a!r} {symbol} {b!r} has no value: {e}", span)
-    if isinstance(result, complex):
-        return Literal(math.nan)
-    if isinstance(result, int) and result.bit_length() > LITERAL_BITS:
-        fault("literal-range", f"this literal has more than {LITERAL_BITS} bits", span)
-    return Literal(result)
 
 
 def _elementwise(body: Body, symbol: str, a: Value, b: Value, span: Span) -> Value:

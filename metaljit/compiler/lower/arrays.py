@@ -19,7 +19,18 @@ from .arithmetic import apply, join_conditions
 from .body import Body, Unit
 from .convert import convert, implicit, index_type
 from .literals import describe, typed
-from .values import Group, Literal, Private, Typed, Value, View, fault, join_literals, join_types
+from .values import (
+    Group,
+    Literal,
+    NeedsConstant,
+    Private,
+    Typed,
+    Value,
+    View,
+    fault,
+    join_literals,
+    join_types,
+)
 
 ZERO = ir.Const(0, I32)
 SELECTED = 32  # computed items that a run-time index may choose from
@@ -283,6 +294,9 @@ def _private_place(
 
 def table(body: Body, items: Sequence[Value], index: Value, span: Span) -> Value:
     """A tuple at an index: an item for a known one, a constant table for a run-time index into numbers."""
+    numbers = [i.value for i in items if isinstance(i, Literal) and isinstance(i.value, int | float)]
+    whole_table = len(numbers) == len(items) > 0
+    unrolled = isinstance(index, Typed) and isinstance(index.expr, ir.Const)
     if isinstance(index, Typed) and isinstance(index.expr, ir.Const):
         index = Literal(index.expr.value)
     if isinstance(index, Literal):
@@ -290,11 +304,12 @@ def table(body: Body, items: Sequence[Value], index: Value, span: Span) -> Value
             fault("index-type", f"a tuple is indexed by integers, not {index.value!r}", span)
         if not -len(items) <= index.value < len(items):
             fault("index-range", f"the tuple has {len(items)} items and no item {index.value}", span)
-        return items[index.value]
+        item = items[index.value]
+        # an unrolled loop finds the types that a loop would
+        return typed(item, span, _table_type(numbers, span)) if unrolled and whole_table else item
     if items and all(isinstance(i, Group) for i in items):
         return _rows(body, [i for i in items if isinstance(i, Group)], index, span)
-    numbers = [i.value for i in items if isinstance(i, Literal) and isinstance(i.value, int | float)]
-    if len(numbers) != len(items) or not items:
+    if not whole_table:
         return _selected(body, items, index, span)
     element = _table_type(numbers, span)
     at = typed(index_type(body, index, span, "an index"), span, I32)
@@ -324,8 +339,10 @@ def _rows(body: Body, rows: Sequence[Group], index: Value, span: Span) -> Value:
 def _selected(body: Body, items: Sequence[Value], index: Value, span: Span) -> Value:
     """A tuple of computed numbers at a run-time index: a chain of choices; 0 outside."""
     if not items or len(items) > SELECTED or not all(isinstance(i, Typed | Literal) for i in items):
-        fault("not-constant", f"only a tuple of at most {SELECTED} numbers can be indexed at run time", span,
-              help="use local_array(…) for computed values")  # fmt: skip
+        message = f"only a tuple of at most {SELECTED} numbers can be indexed at run time"
+        raise NeedsConstant(
+            Diagnostic("not-constant", message, span, help="use local_array(…) for computed values")
+        )
     typed_items = [i for i in items if isinstance(i, Typed)]
     kinds = [join_types(typed_items[0], i) for i in items] if typed_items else [None]
     if None in kinds:

@@ -5,6 +5,7 @@ In: values. Out: typed values, IR constants, or a compile-time value that the la
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...dtypes import BOOL, F32, DType, Vec
@@ -72,6 +73,7 @@ def typed(value: Value, span: Span, type: DType | None = None) -> Typed:
             fault("not-a-number", f"a number was expected and {describe(value)} found", span)
 
 
+LITERAL_BITS = 4096  # of what an operator between literals may give
 _WIDEST = 1024  # bits; what a Python float can still take
 
 
@@ -98,6 +100,39 @@ def constant(value: int | float | bool, type: DType, span: Span) -> ir.Const:
             )
         return ir.Const(int(value), type)
     return ir.Const(float(value), type)
+
+
+def fold(symbol: str, a: Any, b: Any, span: Span) -> Any:
+    """An operator between two literals: Python's number, and where Python has none IEEE's, or 0 of integers."""
+    from ...extents import MEANING
+
+    if isinstance(a, str) or isinstance(b, str):
+        if symbol in ("==", "!="):
+            return (a == b) == (symbol == "==")
+        fault("no-operator", f"strings have no operator {symbol!r}", span)
+    if a is None or b is None or symbol not in MEANING:
+        fault("no-operator", f"{a!r} {symbol} {b!r} has no meaning", span)
+    if symbol in ("<<", "**") and isinstance(b, int) and abs(b) > LITERAL_BITS:
+        fault("literal-range", f"{a!r} {symbol} {b!r} is too large", span)
+    if b == 0 and (
+        symbol == "/" or (symbol in ("//", "%") and (isinstance(a, float) or isinstance(b, float)))
+    ):
+        return _by_zero(symbol, a, b)
+    try:
+        result = MEANING[symbol](a, b)
+    except (ArithmeticError, TypeError, ValueError) as e:
+        fault("bad-constant", f"{a!r} {symbol} {b!r} has no value: {e}", span)
+    if isinstance(result, complex):
+        return math.nan
+    if isinstance(result, int) and result.bit_length() > LITERAL_BITS:
+        fault("literal-range", f"this literal has more than {LITERAL_BITS} bits", span)
+    return result
+
+
+def _by_zero(symbol: str, a: float, b: float) -> float:
+    if symbol == "%" or not a or a != a:
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1, b)
 
 
 def literal_beside(value: Any, other: DType, span: Span) -> Typed:

@@ -7,6 +7,7 @@ found by lowering its body once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from metaljit.grammar import tree
 
@@ -26,6 +27,7 @@ from .values import (
     Typed,
     Value,
     fault,
+    join_literals,
     join_types,
 )
 
@@ -132,11 +134,8 @@ def join_returns(body: Body, function: tree.Function) -> ResultPlan:
         return body.plan  # type: ignore[no-any-return]
     if not body.returns:
         return ResultPlan(Literal(None), False)
-    value, span = body.returns[0]
     # a single `return` is no join: its literals stay literals
-    pattern = _as_pattern(value, span, literals=len(body.returns) == 1)
-    for other, place in body.returns[1:]:
-        pattern = _join_pattern(pattern, other, function, place)
+    pattern = _as_pattern(body.returns[0][0]) if len(body.returns) == 1 else _joined(body.returns, function)
     has_numbers = any(isinstance(v, Typed) for v in leaves(pattern))
     return ResultPlan(pattern, has_numbers)
 
@@ -167,31 +166,53 @@ def without_ranges(plan: ResultPlan) -> ResultPlan:
     return ResultPlan(strip(plan.value) if plan.value is not None else None, plan.fixed)
 
 
-def _as_pattern(value: Value, span: Span, *, literals: bool) -> Value:
-    """What a returned value is made of; with `literals`, literals are part of it as they are."""
+def _as_pattern(value: Value) -> Value:
+    """What a returned value is made of."""
     match value:
         case Group(items, index):
-            return Group(tuple(_as_pattern(i, span, literals=literals) for i in items), index)
+            return Group(tuple(map(_as_pattern, items)), index)
         case Typed():
             return _pattern(value.type, value.poly)
-        case Literal(v) if isinstance(v, int | float) and not literals:
-            return _pattern(typed(value, span).type)
         case _:
             return value
 
 
-def _join_pattern(pattern: Value, value: Value, function: tree.Function, span: Span) -> Value:
-    if isinstance(pattern, Group) and isinstance(value, Group) and len(pattern.items) == len(value.items):
-        parts = zip(pattern.items, value.items, strict=True)
-        return Group(
-            tuple(_join_pattern(p, v, function, span) for p, v in parts), pattern.index and value.index
-        )
-    if isinstance(pattern, Typed) and isinstance(value, Typed | Literal):
+def _joined(returned: Sequence[tuple[Value, Span]], function: tree.Function) -> Value:
+    """What fits all returned values, part by part: numbers have one type, and literals take it."""
+    first = returned[0][0]
+    values = [v for v, _ in returned]
+    if isinstance(first, Group) and all(
+        isinstance(v, Group) and len(v.items) == len(first.items) for v in values
+    ):
+        groups = [(v, span) for v, span in returned if isinstance(v, Group)]
+        columns = [[(v.items[k], span) for v, span in groups] for k in range(len(first.items))]
+        return Group(tuple(_joined(c, function) for c in columns), all(v.index for v, _ in groups))
+    if all(v == first for v in values) and not isinstance(first, Literal | Typed):
+        return first
+    pattern: Value | None = None
+    for value, span in sorted(returned, key=lambda r: isinstance(r[0], Literal)):
+        joined = _with(pattern, value, [v for v in values if isinstance(v, Literal)])
+        if joined is None:
+            _refuse_join(pattern if pattern is not None else first, value, function, span)
+        pattern = joined
+    assert pattern is not None
+    return pattern
+
+
+def _with(pattern: Value | None, value: Value, literals: Sequence[Literal]) -> Value | None:
+    """The pattern widened by a value; without typed numbers before it, a literal is one of `literals`."""
+    if isinstance(value, Literal) and value.value is None:
+        return value if pattern is None or pattern == value else None
+    if pattern is None and isinstance(value, Literal):
+        type: Type | None = join_literals([v.value for v in literals])
+    elif pattern is None:
+        type = value.type if isinstance(value, Typed) else None
+    else:
         type = join_types(pattern, value)
-        if type is not None:
-            return _pattern(type)
-    elif pattern == value:
-        return pattern
+    return _pattern(type) if type is not None else None
+
+
+def _refuse_join(pattern: Value, value: Value, function: tree.Function, span: Span) -> NoReturn:
     fault(
         "type-join",
         f"{function.name!r} returns {describe(pattern)} on one path and {describe(value)} here",

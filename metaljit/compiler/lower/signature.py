@@ -19,6 +19,7 @@ from ...dtypes import BOOL, DType, Vec
 from ...frozen import frozen
 from ...source import Span
 from ...symbols import MISSING, MJK_NAMES, Builtin, DTypeVariable, Pack
+from .literals import fold
 from .names import canonical, member
 from .values import Fault, fault
 
@@ -246,17 +247,9 @@ def constant(node: tree.Expr, names: Names) -> Any:
         case tree.Unary("+", operand):
             return constant(operand, names)
         case tree.Binary(symbol, left, right):
-            from ...extents import MEANING
-
             a, b = constant(left, names), constant(right, names)
-            if symbol in MEANING and all(isinstance(v, int | float) for v in (a, b)):
-                try:
-                    result = MEANING[symbol](a, b)
-                    if isinstance(result, int) and result.bit_length() > 4096:
-                        raise ArithmeticError("it has more than 4096 bits")
-                    return result
-                except (ArithmeticError, TypeError) as e:
-                    fault("bad-constant", f"this constant has no value: {e}", node.span)
+            if all(isinstance(v, int | float) for v in (a, b)):
+                return fold(symbol, a, b, node.span)
         case tree.Name() | tree.Attribute():
             found = names.lookup(node)
             if isinstance(found, bool | int | float | str | tuple | np.generic):

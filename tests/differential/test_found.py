@@ -1,0 +1,125 @@
+"""Programs that were once compiled wrongly, or refused without reason, as small as they could be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metaljit as mj
+
+BYTES = np.array([0, 1, 2, 200, 255], np.uint8)
+TWO = "def two(n):\n    s = 0\n    for k in range(n):\n        s += 1\n    return 2\n"
+CLAMP = "def clamp(x):\n    if x < 0:\n        return 0\n    elif x > 1:\n        return 1\n    return x\n"
+FILL = "def fill(t):\n    t[0] = 5\n    return 1\n"
+NARROWED = "x = 0\nfor k in range(3):\n    x = a[i]\nreturn x"
+NESTED = "v = f32(0)\nfor p in (i, 2, 0):\n    for k in range(2):\n        v += p\n        if k == p:\n            break\nreturn v"
+UNROLLED = (
+    "s = 0.0\nfor axis in range(2):\n    s += (1, 2)[axis] * a[i] + a[put((i, 0), axis, 0)[0]]\nreturn s"
+)
+LIFE = "n = 0\nfor d in (-1, 0, 1):\n    n += a[i + d]\nreturn n"
+ROWS = "s = 0.0\nfor k in range(2):\n    s += (a, b)[k][i]\nreturn s"
+
+# What is wrong still, by the name of the program.
+WRONG = {
+    "literal from an unrolled table": "a typed constant index into a table gives a literal",
+    "arrays of a tuple": "a tuple of arrays cannot be indexed in a loop over a constant range",
+    "literals of several returns": "literals of several returns are joined before the typed one",
+    "mixed condition of bool()": "`and` of a bool and a number is refused as the argument of bool()",
+    "mixed condition of where": "`and` of a bool and a number is refused as the condition of where",
+}
+PROGRAMS: list[tuple[str, str, str, str, list[Any]]] = [
+    ("narrow value in a loop", "i32", "", NARROWED, [0, 1, 2, 200, 255]),
+    ("ceil_div of unsigned", "u32", "", "return ceil_div(u32(a[i]), u32(2))", [0, 1, 1, 100, 128]),
+    ("sum of a tuple", "u32", "", "return sum((a[i], a[i]))", [0, 2, 4, 400, 510]),
+    ("sum of bools in a tuple", "i32", "", "return sum((a[i] > 1, a[i] > 100, a[i] > 1))", [0, 0, 2, 3, 3]),
+    ("sum of lanes", "u32", "", "return sum(u8x2(a[i], 100))", [100, 101, 102, 300, 355]),
+    ("prod of a tuple", "u32", "", "return prod((a[i], a[i]))", [0, 1, 4, 40000, 65025]),
+    (
+        "2 meets 2.0",
+        "f32",
+        "",
+        "if a[i] > 1:\n    x = 2\nelse:\n    x = 2.0\nreturn a[i] * x",
+        [0, 2, 4, 400, 510],
+    ),
+    ("2 or 2.0", "f32", "", "x = 2 if a[i] > 1 else 2.0\nreturn a[i] * x", [0, 2, 4, 400, 510]),
+    ("literal of a function with a loop", "i32", TWO, "return a[i] * two(3)", [0, 2, 4, 144, 254]),
+    (
+        "order of an augmented element",
+        "i32",
+        FILL,
+        "t = local_array(i32, 2)\nt[0] += fill(t)\nreturn t[0]",
+        [1] * 5,
+    ),
+    ("minus of a minus", "i32", "", "return -(-i)", [0, 1, 2, 3, 4]),
+    ("small sum in an unrolled loop", "i32", "", LIFE, [1, 3, 203, 457, 455]),
+    ("table beyond i32", "u32", "", "return (0, 3988292384, 7)[i]", [0, 3988292384, 7, 0, 0]),
+    ("loop in an unrolled loop", "f32", "", NESTED, [4, 6, 8, 10, 12]),
+    ("mixed condition", "i32", "", "return 1 if i == 0 or (i > 1 and a[i]) else 0", [1, 0, 1, 1, 1]),
+    ("mixed condition of bool()", "i32", "", "return bool(i > 1 and a[i])", [0, 0, 1, 1, 1]),
+    ("mixed condition of where", "i32", "", "return where(i > 1 and a[i], 1, 2)", [2, 2, 1, 1, 1]),
+    ("literal from an unrolled table", "f32", "", UNROLLED, [0, 4, 8, 800, 1020]),
+    ("arrays of a tuple", "f32", "", ROWS, [1, 3, 5, 204, 260]),
+    ("literals of several returns", "f32", CLAMP, "return clamp(a[i] / 2 - 0.25)", [0, 0.25, 0.75, 1, 1]),
+]
+
+
+def kernel(result: str, functions: str, body: str) -> mj.Kernel:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    head = f"@kernel\ndef k(a: u8[N], b: u8[N]) -> {result}[N]:\n    i = position()\n"
+    return mj.kernel_from_text(f'N = dims("N")\n{functions}\n{head}{lines}')
+
+
+@pytest.mark.parametrize(
+    ("result", "functions", "body", "expected"),
+    [
+        pytest.param(*rest, id=name, marks=[pytest.mark.xfail(reason=WRONG[name])] if name in WRONG else [])
+        for name, *rest in PROGRAMS
+    ],
+)
+def test_found(device: str, result: str, functions: str, body: str, expected: list[Any]) -> None:
+    made = kernel(result, functions, body)
+    second = np.arange(1, 6, dtype=np.uint8)
+    for run in (made.interpret, made.on(device)):
+        assert run(BYTES, second).tolist() == expected
+
+
+def test_a_bool_and_a_number_have_no_join(device: str) -> None:
+    made = kernel("f32", "", "if a[i] > 1:\n    x = 1\nelse:\n    x = True\nreturn a[i] * x")
+    for run in (made.interpret, made.on(device)):
+        with pytest.raises(mj.TypeFault) as e:
+            run(BYTES, BYTES)
+        assert e.value.slug == "type-join"
+
+
+def test_argmin_of_a_tuple_is_refused_by_a_sentence(device: str) -> None:
+    made = kernel("i32", "", "return argmin((a[i], 0.5))")
+    for run in (made.interpret, made.on(device)):
+        with pytest.raises(mj.TypeFault):
+            run(BYTES, BYTES)
+
+
+def test_a_grid_kernel_may_return_early(device: str) -> None:
+    made = mj.kernel_from_text(
+        'N = dims("N")\n@kernel(grid="ceil_div(N, 32)", threadgroup=32)\ndef k(x: u8[N], out: Out[u8[N]]):\n'
+        "    i = global_index()\n    if i >= N:\n        return\n    out[i] = x[i] + 1\n"
+    )
+    for run in (made.interpret, made.on(device)):
+        assert run(BYTES).tolist() == [1, 2, 3, 201, 0]
+
+
+def test_decorators_of_others_are_not_read(device: str) -> None:
+    registry: dict[str, Any] = {}
+
+    def registered(name: Any) -> Callable[[mj.Kernel], mj.Kernel]:
+        return lambda k: registry.setdefault(name(), k)
+
+    @registered(lambda: "half")
+    @mj.kernel
+    def half(x: mj.f32[1]) -> mj.f32[1]:
+        return x[0] / 2
+
+    for run in (registry["half"].interpret, half.on(device)):
+        assert run(np.ones(1, np.float32)) == 0.5
