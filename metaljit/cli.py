@@ -232,13 +232,15 @@ def show(target: str, ins: tuple[str, ...], args: tuple[str, ...], form: str) ->
     """
     from . import cli_texts as texts
     from .cli_kernels import chosen, kinds_of, load, pairs
+    from .kernels import Function, Kernel
 
     types, numbers = _types(ins), pairs("--arg", args, "radius=3")
     file, name = load(target)
     kernels = chosen(file, name)
     _check_options(kernels, types, numbers)
     if form == "tree":
-        members: list[Any] = kernels if name else list(file.__metaljit_text__.members.values())
+        own = file.__metaljit_text__.members.values()
+        members: list[Any] = kernels if name else [m for m in own if isinstance(m, Kernel | Function)]
         click.echo("\n".join(line for m in members for line in texts.tree_text(m.definition.tree)))
         return
     comment = "# " if form == "ir" else "// "

@@ -16,7 +16,7 @@ from ...operation_rules import Operation
 from ...source import Span
 from ...symbols import Builtin, FunctionText
 from .. import ir
-from . import builtins, expressions, functions, reductions
+from . import builtins, conditions, expressions, functions, reductions
 from .arithmetic import apply, logical, truth
 from .body import Body, Unit
 from .convert import convert
@@ -153,7 +153,10 @@ def operation(body: Body, node: tree.Call, op: Operation) -> Value:
     """A function of the operation table; `minimum` and `maximum` of generators are reductions."""
     if len(node.args) == 1 and isinstance(node.args[0], tree.Generator):
         return reductions.reduce(body, node, op.name)
-    values, _ = arguments(body, node)
+    if op.name == "where" and node.args and isinstance(node.args[0], tree.Logical) and not node.keywords:
+        values = [conditions.truth_of(body, node.args[0]), *expressions.spread(body, node.args[1:])]
+    else:
+        values, _ = arguments(body, node)
     if (
         op.name == "where"
         and len(values) == 3

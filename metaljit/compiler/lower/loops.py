@@ -35,7 +35,7 @@ from .values import (
 )
 
 UNROLL_LIMIT = 1024
-UNROLLED_TURNS = 1 << 16  # of all unrolled loops of a kernel, tried and kept
+UNROLLED_TURNS = 1 << 14  # of all unrolled loops of a kernel, tried and kept
 
 
 @frozen
