@@ -54,7 +54,9 @@ def draw_edges() -> Image.Image:
     drawn = edges(np.asarray(photo, np.float32) / 255)
     sheet = Image.new("L", (2 * photo.width + GAP, photo.height), 255)
     sheet.paste(photo, (0, 0))
-    sheet.paste(Image.fromarray((np.clip(drawn, 0, 1) * 255).round().astype(np.uint8)), (photo.width + GAP, 0))
+    sheet.paste(
+        Image.fromarray((np.clip(drawn, 0, 1) * 255).round().astype(np.uint8)), (photo.width + GAP, 0)
+    )
     return sheet
 
 

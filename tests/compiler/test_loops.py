@@ -8,7 +8,7 @@ import pytest
 import metaljit as mj
 
 HEAD = 'N = dims("N")\nTABLE = ((1, 2), (3, 4))\nPAIR = (1, 2)\n'
-U = np.float32([1, 2])
+U = np.array([1, 2], np.float32)
 BODIES = {
     "a table of tuples": ("for a in range(2):\n  for b in range(2):\n   s += TABLE[a][b] * u[i]", 10 * U),
     "an inner loop that must be unrolled": (
@@ -59,7 +59,7 @@ def test_a_literal_meets_narrow_integers() -> None:
             HEAD
             + f"@kernel\ndef f(u: u8[N]) -> i32[N]:\n i = position()\n n = 0\n for d in {loop}:\n  n += u[i + d]\n return n\n"
         )
-        np.testing.assert_array_equal(kernel(np.uint8([200, 100, 50])), [300, 350, 150])
+        np.testing.assert_array_equal(kernel(np.array([200, 100, 50], np.uint8)), [300, 350, 150])
 
 
 def test_a_name_keeps_its_own_type_until_paths_meet() -> None:
@@ -67,7 +67,7 @@ def test_a_name_keeps_its_own_type_until_paths_meet() -> None:
         HEAD
         + "@kernel\ndef f(u: u8[N]) -> i32[N]:\n x = 0\n for k in range(3):\n  x = u[position()]\n return x\n"
     )
-    np.testing.assert_array_equal(kernel(np.uint8([0, 200, 255])), [0, 200, 255])
+    np.testing.assert_array_equal(kernel(np.array([0, 200, 255], np.uint8)), [0, 200, 255])
 
 
 def test_a_type_that_changes_from_turn_to_turn_is_named() -> None:

@@ -84,7 +84,7 @@ def test_any_name_is_safe(name: str) -> None:
         f'N = dims("N")\n@kernel\ndef {name}(a: f32[N], {name}: f32) -> f32[N]:\n    i = position()\n'
         f"    v = a[i] + {name}\n    {name} = v * 2\n    return {name} + 1\n"
     )
-    np.testing.assert_array_equal(kernel(np.float32([1, 2]), 3.0), np.float32([9, 11]))
+    np.testing.assert_array_equal(kernel(np.array([1, 2], np.float32), 3.0), np.array([9, 11], np.float32))
 
 
 @pytest.mark.parametrize("name", ["grüße", "λ", "变量", "x²".replace("²", "2")])
@@ -93,7 +93,7 @@ def test_names_beyond_ascii(name: str) -> None:
         f'N = dims("N")\n@kernel\ndef f({name}: f32[N]) -> f32[N]:\n    return {name}[position()] + 1\n'
     )
     assert kernel.msl(np.zeros(1, np.float32)).isascii()
-    np.testing.assert_array_equal(kernel(np.float32([1])), np.float32([2]))
+    np.testing.assert_array_equal(kernel(np.array([1], np.float32)), np.array([2], np.float32))
 
 
 def test_the_text_does_not_depend_on_hashing() -> None:
@@ -146,7 +146,7 @@ def test_precise_texts_ask_for_safe_arithmetic() -> None:
         mj.kernel_from_text(source.format("")),
         mj.kernel_from_text(source.format('(math="fast")')),
     )
-    a, c = np.float32([1 + 2**-12]), np.float32([-(1 + 2**-11)])
+    a, c = np.array([1 + 2**-12], np.float32), np.array([-(1 + 2**-11)], np.float32)
     assert "#pragma METAL fp contract(off)" in precise.msl(a, c)
     assert "#pragma METAL fp math_mode(safe)" in precise.msl(a, c)
     assert "#pragma" not in fast.msl(a, c)

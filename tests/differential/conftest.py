@@ -1,8 +1,8 @@
-"""The tests here share `differential.py`."""
+"""Lets the tests of this folder import `differential` and the makers of random programs."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))

@@ -17,7 +17,7 @@ import metaljit as mj
 from metaljit.lang import bool_, border, f32, i32, isnan, position, require, sqrt
 
 H, W, N = mj.dims("H W N")
-T = mj.dtypes("number")
+T: Any = mj.dtypes("number")
 F = np.float32
 
 

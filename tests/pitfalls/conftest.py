@@ -15,8 +15,8 @@ import pytest
 import metaljit as mj
 from metaljit.runtime import device as devices
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "runtime"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "runtime"))
 
 from fake_metalcompute import FakeMetalcompute
 from msl_lints import complaints
