@@ -69,7 +69,8 @@ def call(place: Place, callee: Value, args: Sequence[Value], named: Mapping[str,
 
 def wants_truth(callee: Value) -> bool:
     """Whether only the truth of the first argument counts."""
-    return callee == OPERATIONS["where"] or (isinstance(callee, Builtin) and callee.name == "bool")
+    named_bool = isinstance(callee, Builtin) and callee.name == "bool"
+    return named_bool or callee is BOOL or callee is OPERATIONS["where"]
 
 
 def _cast(value: Value, target: DType) -> Value:

@@ -223,7 +223,7 @@ class Search:
             return
         then, other = self._sides(node, frame)
         if then.done and other.done:
-            frame.done = then.done if then.done == other.done else "return"
+            frame.done = next(d for d in ("continue", "break", "return") if d in (then.done, other.done))
         elif then.done or other.done:
             frame.env = other.env if then.done else then.env
         else:
@@ -249,12 +249,14 @@ class Search:
                 frame.env[name] = last.env.get(name, NO_VALUE)
             else:
                 frame.env[name] = NO_VALUE
-        if (
-            isinstance(node, tree.While)
-            and self.condition(node.condition, frame) is True
-            and not _leaves(node.body)
-        ):
-            frame.done = "return"  # `while True` without a `break`
+        if not _leaves(node.body) and self._returns(node, frame, last):
+            frame.done = "return"
+
+    def _returns(self, node: tree.For | tree.While, frame: Frame, last: Frame) -> bool:
+        """Whether nothing follows the loop: `while True`, or a `return` in every turn of a loop that surely runs."""
+        if isinstance(node, tree.While):
+            return self.condition(node.condition, frame) is True
+        return last.done == "return" and not isinstance(self._iterable(node, frame), Range)
 
     def _iterable(self, node: tree.For | tree.While, frame: Frame) -> Value:
         return iterate(self.eval(node.iterable, frame)) if isinstance(node, tree.For) else None

@@ -132,8 +132,8 @@ FILES: dict[str, tuple[Any, ...]] = {
     "a module behind a module": ("import numpy as np\nA = np.lib.format.os.environ\n" + GOOD, "unknown-name", "bad-constant"),
     "a class": ("class A: pass\n" + GOOD, "no-class"),
     "a loop": ("while True:\n    pass\n" + GOOD, "top-level-statement"),
-    "a tower of powers": ("A = 9 ** 9 ** 9\n" + GOOD, "bad-constant"),
-    "a far shift": ("A = 1 << 10 ** 12\n" + GOOD, "bad-constant"),
+    "a tower of powers": ("A = 9 ** 9 ** 9\n" + GOOD, "literal-range"),
+    "a far shift": ("A = 1 << 10 ** 12\n" + GOOD, "literal-range"),
     "a long tuple": ("A = (1, 2) * 10 ** 12\n" + GOOD, "bad-constant"),
     "a long string": ("A = 'a' * 10 ** 12\n" + GOOD, "bad-constant"),
     "a word of the language": ("if = 1\n" + GOOD, "keyword-as-name"),
@@ -211,8 +211,8 @@ def test_a_file_without_end(tmp_path: Path) -> None:
 # ---- imports ----
 
 IMPORTS = {
-    "a Python module": "import os", "a part of one": "from sys import path", "the folder above": "from .. import x",
-    "a file above": "from ..evil import x", "two folders above": "from ...evil import x", "a folder below": "from sub.inner import A",
+    "a Python module": "import os", "a part of one": "from sys import path", "the folder above": "from .. import good",
+    "a file above": "from ..good import A", "two folders above": "from ...good import A", "a folder below": "from sub.inner import A",
     "a folder": "import sub", "a folder named as a file": "from folder import A", "a missing file": "from missing import A",
     "a missing name": "from good import missing", "no file of the library": "from stdlib.missing import x",
     "a missing name of the library": "from stdlib.random import missing", "below the library": "from stdlib.random.x import y",
@@ -228,7 +228,8 @@ def test_imports_reach_the_files_beside_and_nothing_else(tmp_path: Path, case: s
     folder = tmp_path / "here"
     (folder / "sub").mkdir(parents=True)
     (folder / "folder.mjk").mkdir()
-    file(tmp_path, "evil.mjk", "x = 1\nA = 1\n")
+    file(tmp_path, "evil.mjk", "A = 1\n")
+    file(tmp_path, "good.mjk", "A = 1\n")
     file(folder / "sub", "inner.mjk", "A = 1\n")
     file(folder, "good.mjk", "A = 1\n")
     for name, text in (("one", "from two import A"), ("two", "from one import A"), ("three", "import four"), ("four", "import five"),
@@ -239,6 +240,8 @@ def test_imports_reach_the_files_beside_and_nothing_else(tmp_path: Path, case: s
     (folder / "dangling.mjk").symlink_to(tmp_path / "nothing.mjk")
     top = file(folder, "top.mjk", f"\n{IMPORTS[case]}\n{GOOD}")
     found = refused(lambda: mj.load_kernels(top), "import-outside", "unknown-name", "no-import-star")
+    if case in ("itself", "a circle", "a longer circle"):
+        assert "imports itself" in str(found)
     assert isinstance(found, mj.SyntaxFault)
     if "circle" not in case:
         placed(found, 2)
@@ -1218,9 +1221,6 @@ def test_captured_numbers_of_every_kind_and_changes_between_calls(device: str) -
         placed(refused(lambda: captures(zeros), "literal-range"))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="no change is seen after None, which no built-in name stands for either"
-)
 def test_captured_none_is_a_value_like_others(device: str) -> None:
     value: Any = 5
 
@@ -1237,7 +1237,6 @@ def test_captured_none_is_a_value_like_others(device: str) -> None:
         refused(lambda: captures(zeros))
 
 
-@pytest.mark.xfail(strict=True, reason="a float literal // 0 is 0")
 def test_constants_divided_by_zero_are_what_values_divided_by_zero_are(device: str) -> None:
     kernel = mj.kernel_from_text(
         'N = dims("N")\n@kernel\ndef f(x: f32[N]) -> (f32[N], f32[N], f32[N], f32[N], f32[N], f32[N]):\n    v = x[position()]\n'

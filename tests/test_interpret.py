@@ -352,6 +352,9 @@ def run(body: str, *arrays: Any, result: str = "f32", functions: str = "") -> li
         ("n = 0\nx = 0\nwhile n < 2:\n    n += 1\n    x = maximum(0 - n, u8(3))\nreturn x + n", [5] * 5),
         ("n = 0\nwhile 7 in (0, 2):\n    n += 1\nreturn n + 1", [1] * 5),
         ("n = 0\nwhile n >= 0:\n    if n > a[i]:\n        return n\n    n += 100\nreturn n", [100, 100, 100, 300, 300]),
+        # what follows a loop that returns in its first turn is not looked at
+        ("for w in (a[i], i):\n    return w + u8(100)\nreturn 0.5", [100, 101, 102, 44, 99]),
+        ("for w in (1, 2):\n    if a[i] > w:\n        return w\n    else:\n        continue\nreturn 0.5", [0.5, 0.5, 1, 1, 1]),
         # a name rebound in straight-line code is a new one
         ("x = a[i]\nx = x + 0.5\nx = i32(x)\nreturn x", [0, 1, 2, 200, 255]),
         # a loop's variable is i32, also where a tuple makes the compiler unroll

@@ -22,14 +22,6 @@ UNROLLED = (
 LIFE = "n = 0\nfor d in (-1, 0, 1):\n    n += a[i + d]\nreturn n"
 ROWS = "s = 0.0\nfor k in range(2):\n    s += (a, b)[k][i]\nreturn s"
 
-# What is wrong still, by the name of the program.
-WRONG = {
-    "literal from an unrolled table": "a typed constant index into a table gives a literal",
-    "arrays of a tuple": "a tuple of arrays cannot be indexed in a loop over a constant range",
-    "literals of several returns": "literals of several returns are joined before the typed one",
-    "mixed condition of bool()": "`and` of a bool and a number is refused as the argument of bool()",
-    "mixed condition of where": "`and` of a bool and a number is refused as the condition of where",
-}
 PROGRAMS: list[tuple[str, str, str, str, list[Any]]] = [
     ("narrow value in a loop", "i32", "", NARROWED, [0, 1, 2, 200, 255]),
     ("ceil_div of unsigned", "u32", "", "return ceil_div(u32(a[i]), u32(2))", [0, 1, 1, 100, 128]),
@@ -74,10 +66,7 @@ def kernel(result: str, functions: str, body: str) -> mj.Kernel:
 
 @pytest.mark.parametrize(
     ("result", "functions", "body", "expected"),
-    [
-        pytest.param(*rest, id=name, marks=[pytest.mark.xfail(reason=WRONG[name])] if name in WRONG else [])
-        for name, *rest in PROGRAMS
-    ],
+    [pytest.param(*rest, id=name) for name, *rest in PROGRAMS],
 )
 def test_found(device: str, result: str, functions: str, body: str, expected: list[Any]) -> None:
     made = kernel(result, functions, body)

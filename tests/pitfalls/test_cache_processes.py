@@ -344,16 +344,17 @@ def test_processes_share_a_folder_and_damage_is_only_a_miss(folder: Path) -> Non
     assert not [p for p in entries if p.name.endswith(".tmp")]
     assert len({p.name for p in entries}) == len(entries)
     originals = {p: p.read_bytes() for p in entries}
-    kinds: list[Callable[[bytes], bytes]] = [
+    others: list[Callable[[bytes], bytes]] = [
         lambda b: b[: len(b) // 2],
         lambda b: b"",
-        lambda b: b[:-1] + bytes([b[-1] ^ 1]),
         lambda b: b"\0" * len(b),
     ]
-    for first in (0, 1):
-        for n, (p, content) in enumerate(originals.items()):
-            p.write_bytes(kinds[(first + n) % 4](content))
-        assert answer(start(folder)) == (wanted, 1)
+    for p, content in originals.items():  # one bit, which may well change nothing that matters
+        p.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert answer(start(folder)) == (wanted, 1)
+    for n, (p, content) in enumerate(originals.items()):
+        p.write_bytes(others[n % 3](content))
+    assert answer(start(folder)) == (wanted, 1)
     names = list(originals)
     contents = [p.read_bytes() for p in names]
     for p, content in zip(names, contents[1:] + contents[:1], strict=True):  # each under another's name

@@ -106,6 +106,9 @@ def test_the_compiler_is_never_asked_for_nan() -> None:
         )
         assert not re.search(r"(?<!mj_)\b(isnan|isinf|isfinite|isnormal|signbit)\s*\(|\bmetal::is\w+", text)
         assert not re.search(r"\b(NAN|INFINITY|nan|inf|HUGE_VALF|MAXFLOAT)\b", text)
+        on_metal = re.sub(r"#ifdef METALJIT_CPU\n.*?#else\n(.*?)#endif\n", r"\1", text, flags=re.S)
+        (asked,) = re.findall(r"bool mj_isnan\(float x\) \{ return (.*); \}", on_metal)
+        assert asked == "(as_type<uint>(x) & 0x7fffffffu) > 0x7f800000u"
 
 
 def test_a_condition_is_a_choice_and_no_arithmetic_in_the_text() -> None:

@@ -93,6 +93,7 @@ def test_a_stream_goes_on_and_a_seed_begins_it_again(place: str) -> None:
     np.testing.assert_array_equal(start, kept)
     assert not np.intersect1d(first, second).size
     np.testing.assert_array_equal(random.skip(start, 8), later)
+    np.testing.assert_array_equal(random.skip(random.state_from(5, 9), 3), random.state_from(5 + 3 * 256, 9))
     eight, _ = random.bits(start, 8)
     np.testing.assert_array_equal(eight[:4], first)
     assert not np.array_equal(eight[4:], second)  # a value owns 256 blocks, as in TensorFlow

@@ -21,7 +21,7 @@ from ...source import Span
 from ...symbols import Builtin
 from .. import ir
 from ..bounds import Poly
-from . import arrays, calls, conditions, expressions, reductions, vectors
+from . import arrays, calls, expressions, reductions, vectors
 from .arithmetic import apply, binary, truth
 from .body import Body
 from .convert import implicit, index_type
@@ -312,8 +312,9 @@ def _wide(body: Body, node: tree.Call) -> Value:
 
 def _python_cast(type: DType) -> Call:
     def row(body: Body, node: tree.Call) -> Value:
-        if type == BOOL and len(node.args) == 1 and isinstance(node.args[0], tree.Logical):
-            return conditions.truth_of(body, node.args[0])
+        if type == BOOL and (condition := calls.mixed_condition(body, node)) is not None:
+            calls.count(node, node.args, 1)
+            return condition
         (value,) = values_of(body, node, 1)
         if type == BOOL:
             return truth(body, value, node.span)

@@ -69,7 +69,7 @@ def arguments(
     return positional, {k.name: v for k, v in zip(node.keywords, named, strict=True)}
 
 
-def count(node: tree.Call, values: Sequence[Value], least: int, most: int | None = None) -> None:
+def count(node: tree.Call, values: Sequence[object], least: int, most: int | None = None) -> None:
     most = least if most is None else most
     if not least <= len(values) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
@@ -86,6 +86,9 @@ def count(node: tree.Call, values: Sequence[Value], least: int, most: int | None
 
 def cast(body: Body, node: tree.Call, type: Type) -> Value:
     """`f32(x)`, `f32x3(a, b, c)`, `f32x4(v, 1)`, `i32(v)`."""
+    if type == BOOL and (condition := mixed_condition(body, node)) is not None:
+        count(node, node.args, 1)
+        return condition
     values, _ = arguments(body, node)
     if isinstance(type, DType):
         count(node, values, 1)
@@ -149,12 +152,18 @@ def _parts(body: Body, value: Value, scalar: DType, span: Span) -> list[ir.Expr]
     return [convert(body, source, scalar, span).expr]
 
 
+def mixed_condition(body: Body, node: tree.Call) -> Value | None:
+    """The first argument where only its truth counts, if it is an `and` or `or`: these may mix types there."""
+    first = node.args[0] if node.args and not node.keywords else None
+    return conditions.truth_of(body, first) if isinstance(first, tree.Logical) else None
+
+
 def operation(body: Body, node: tree.Call, op: Operation) -> Value:
     """A function of the operation table; `minimum` and `maximum` of generators are reductions."""
     if len(node.args) == 1 and isinstance(node.args[0], tree.Generator):
         return reductions.reduce(body, node, op.name)
-    if op.name == "where" and node.args and isinstance(node.args[0], tree.Logical) and not node.keywords:
-        values = [conditions.truth_of(body, node.args[0]), *expressions.spread(body, node.args[1:])]
+    if op.name == "where" and (condition := mixed_condition(body, node)) is not None:
+        values = [condition, *expressions.spread(body, node.args[1:])]
     else:
         values, _ = arguments(body, node)
     if (
