@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, is_dataclass
-from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from .dtypes import DTYPES, DType
 from .extents import Extent, Lit, Op, Sym, from_json, to_json
 from .frozen import frozen
 from .source import Span
 
-FORMAT = 1
+FORMAT = 2
 INDEX_MAX = 2**31 - 1
 Role = Literal["in", "out", "inout"]
 
@@ -182,49 +181,55 @@ class Program:
             data = json.loads(text)
             if data.pop("format") != FORMAT:
                 raise ValueError("another format")
-            program = _decode(Program, data)
+            program = _decode(data)
         except (KeyError, TypeError, IndexError, AttributeError) as e:
             raise ValueError(f"not a program: {e!r}") from e
-        assert isinstance(program, Program)
+        if not isinstance(program, Program):
+            raise ValueError("not a program")
         return program
 
 
 def _encode(value: Any) -> Any:
-    """Dataclasses as dictionaries with a tag where a field may hold several, extents as nested lists."""
+    """Dataclasses, extents and element types as dictionaries that say what they are, tuples as lists."""
     match value:
         case Lit() | Sym() | Op():
-            return to_json(value)
+            return {"extent": to_json(value)}
         case DType():
-            return value.name
+            return {"dtype": value.name}
         case tuple():
             return [_encode(v) for v in value]
         case _ if is_dataclass(value):
-            tag = {"class": type(value).__name__} if isinstance(value, ArrayParam | ScalarParam) else {}
-            return tag | {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
+            return {
+                "class": type(value).__name__,
+                **{f.name: _encode(getattr(value, f.name)) for f in fields(value)},
+            }
         case _:
             return value
 
 
-def _decode(hint: Any, data: Any) -> Any:
-    """The value of type `hint` that `_encode` wrote as `data`."""
-    if hint == Extent or hint == Extent | None:
-        return None if data is None and hint != Extent else from_json(data)
-    if hint is DType:
-        return DTYPES[data]
-    if get_origin(hint) is tuple:
-        items = get_args(hint)
-        if items[-1] is Ellipsis:
-            return tuple(_decode(items[0], d) for d in data)
-        return tuple(_decode(h, d) for h, d in zip(items, data, strict=True))
-    if hint == ArrayParam | ScalarParam:
-        hint = {"ArrayParam": ArrayParam, "ScalarParam": ScalarParam}[data.pop("class")]
-    if isinstance(hint, type) and is_dataclass(hint):
-        data.pop("class", None)
-        hints = _hints(hint)
-        return hint(**{name: _decode(hints[name], d) for name, d in data.items()})
-    return data
+def _decode(data: Any) -> Any:
+    """What `_encode` wrote as `data`."""
+    if isinstance(data, list):
+        return tuple(map(_decode, data))
+    if not isinstance(data, dict):
+        return data
+    if "class" in data:
+        return _CLASSES[data.pop("class")](**{name: _decode(v) for name, v in data.items()})
+    return from_json(data["extent"]) if "extent" in data else DTYPES[data["dtype"]]
 
 
-@cache
-def _hints(cls: Any) -> dict[str, Any]:
-    return get_type_hints(cls)
+_CLASSES: dict[str, Any] = {
+    c.__name__: c
+    for c in (
+        Place,
+        ArrayParam,
+        ScalarParam,
+        Uniform,
+        Launch,
+        LoopNest,
+        Requirement,
+        AssertSite,
+        Cost,
+        Program,
+    )
+}

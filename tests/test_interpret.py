@@ -16,6 +16,7 @@ import pytest
 
 import metaljit as mj
 from metaljit.interpret import Interpreted
+from metaljit.interpret_run import Run
 from metaljit.lang import (
     InOut,
     Out,
@@ -303,6 +304,8 @@ def test_a_text_sees_the_language_only() -> None:
     written = launcher.device.written(kernel.definition.text)
     assert set(written.free) == {"position"}
     assert "__import__" not in written.code.co_names
+    python = Run(launcher.device, {"N": 2}, {}, {}).python(kernel.definition.text)
+    assert python.__globals__["__builtins__"] == {}
 
 
 @pytest.mark.parametrize("name", ["open", "__import__", "eval", "print.__self__", "np", "().__class__"])

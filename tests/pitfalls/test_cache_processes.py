@@ -275,7 +275,7 @@ print(started[before[1]:])
     path = Path(os.environ["METALJIT_CACHE_DIR"]) / "never"
     environment = os.environ | {"METALJIT_CACHE_DIR": str(path)}
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True, env=environment
     )
     assert done.stdout.splitlines() == ["[]", "[]", "[]"]
     assert not path.exists()
@@ -314,7 +314,7 @@ def start(folder: Path, factor: object = 2) -> subprocess.Popen[str]:
     environment = os.environ | {"METALJIT_CACHE_DIR": str(folder), "METALJIT_DEVICE": "cpu"}
     script = SCRIPT.replace("FACTOR", repr(factor))
     return subprocess.Popen(
-        [sys.executable, "-c", script],
+        [sys.executable, "-P", "-c", script],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

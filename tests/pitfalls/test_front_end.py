@@ -82,7 +82,9 @@ def test_a_kernel_typed_at_a_prompt() -> None:
         TYPED
         + "\n\nimport numpy as np\ntry:\n    print(typed(np.ones(1, np.float32)))\nexcept mj.SyntaxFault as e:\n    print(e.slug)\n\n"
     )
-    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-"], input=script, capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["no-source"]
 
 
@@ -94,17 +96,29 @@ def test_a_file_that_was_edited_after_it_was_imported_gives_no_other_functions_t
         + "\n\n@mj.kernel\ndef two(x: f32[N]) -> f32[N]:\n    return x[position()] + 100\n"
     )
     file.write_text(first)
-    for inserted in ("\n\n\n", "# a\n" * 5, "M = mj.dims('M')\n"):
+    decorators = [k for k, line in enumerate(first.splitlines()) if line == "@mj.kernel"]
+    between = decorators[1] - decorators[0]  # after so many lines one stands where two stood
+    for inserted in ("\n\n\n", "#\n" * between, "#\n" * (between - 1), "M = mj.dims('M')\n"):
         file.write_text(first)
+        linecache.checkcache()
         module = imported(file)
+        assert module.one(X).tolist() == [4, 5]
         before, after = first.split("@mj.kernel\ndef two")
         file.write_text(before.replace("N = mj", inserted + "N = mj") + "@mj.kernel\ndef two" + after)
         linecache.checkcache()
-        for kernel, wanted in ((module.one, [4, 5]), (module.two, [101, 102])):
-            try:
-                assert kernel(X).tolist() == wanted
-            except mj.SyntaxFault as e:
-                assert e.slug in ("no-source", "not-a-function")  # noqa: PT017
+        assert module.one(X).tolist() == [4, 5]
+        try:
+            assert module.two(X).tolist() == [101, 102]
+        except mj.SyntaxFault as e:
+            assert e.slug == "no-source"  # noqa: PT017
+
+
+@pytest.mark.xfail(strict=True, reason="the lines that were read once are taken again")
+def test_a_file_that_was_edited_and_imported_again_gives_its_new_text(tmp_path: Path) -> None:
+    file = tmp_path / "again.py"
+    for amount in (3, 44, 5):
+        file.write_text(TYPED.replace("+ 3", f"+ {amount}"))
+        assert imported(file).typed(X).tolist() == [1 + amount, 2 + amount]
 
 
 def test_lambdas_and_other_things_are_refused_by_name() -> None:
