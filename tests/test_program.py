@@ -38,7 +38,7 @@ def test_a_program_survives_its_text() -> None:
 
 @pytest.mark.parametrize("damage", ['{"format": 1}', "{}", "[]", "3", '{"format": 2}', "nothing"])
 def test_other_texts_are_no_programs(damage: str) -> None:
-    with pytest.raises(ValueError, match="not a program|another format|Expecting value"):
+    with pytest.raises(ValueError, match=r"not a program|another format|Expecting value"):
         Program.loads(damage)
 
 

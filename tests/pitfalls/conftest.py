@@ -23,35 +23,6 @@ from msl_lints import complaints
 
 from metaljit.runtime.metal import Metal
 
-STAND_IN = "stand-in"
-
-
-class StandIn:
-    """The one Metal device of this session; `module` has its knobs and what was compiled."""
-
-    def __init__(self) -> None:
-        self.module = FakeMetalcompute()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(sys.modules, "metalcompute", self.module)
-            self.device = Metal()
-
-    @contextmanager
-    def chosen(self) -> Iterator[None]:
-        """Metal is this device, and the default one.
-
-        Meanwhile nothing may be written outside of a buffer, and every text that is compiled keeps the rules.
-        """
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(devices, "_devices", {**devices._devices, "metal": self.device})
-            with mj.use_device("metal"):
-                yield
-        faults, self.module.faults = self.module.faults, []
-        assert faults == []
-        texts, self.module.compiled = self.module.compiled, []
-        for text in texts:
-            assert complaints(text) == []
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "place" in metafunc.fixturenames:
         names = list(mj.available_devices())
