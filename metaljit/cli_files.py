@@ -47,10 +47,11 @@ def read_array(path: str, member: str, name: str) -> NDArray[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy warns of files that Python 2 wrote, and reads them
-            found = np.load(path, allow_pickle=False)
-            if not isinstance(found, np.ndarray):
-                with found:
-                    found = found[_member(found.files, path, member, name)]
+            with open(path, "rb") as file:  # NumPy leaves a damaged archive open that it opened itself
+                found = np.load(file, allow_pickle=False)
+                if not isinstance(found, np.ndarray):
+                    with found:
+                        found = found[_member(found.files, path, member, name)]
     except click.UsageError:
         raise
     except Exception as e:  # what NumPy raises for a damaged file is not listed anywhere
