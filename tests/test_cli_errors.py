@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,13 @@ def on_terminal(*arguments: str, signal_when: str = "", **environment: str) -> t
     command = [sys.executable, "-m", "metaljit", *arguments]
     settings = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM", "FORCE_COLOR")}
     child = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env={**settings, "TERM": "xterm", **environment}
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**settings, "TERM": "xterm", **environment},
+        # a job in the background ignores interrupts, and what it starts inherits that
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     os.close(theirs)
     text = b""
