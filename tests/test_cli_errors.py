@@ -181,7 +181,7 @@ def test_colour_on_a_terminal_that_wants_it(tmp_path: Path) -> None:
 
 
 def test_what_takes_long_says_so_and_can_be_interrupted(file: str, tmp_path: Path) -> None:
-    settings = fake_clang(tmp_path, "exec sleep 60")
+    settings = fake_clang(tmp_path, "exec sleep 8")
     arguments = ["run", file, "--in", "x=ones:f32[3]"]
     status, text = on_terminal(*arguments, signal_when="Compiling and running double", **settings)
     assert status == 130
