@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .dtypes import DType, Vec
-from .source import Diagnostic, Source, SyntaxFault
+from .source import Diagnostic, Source, SyntaxFault, shown_path
 from .symbols import MISSING, Builtin, Dim, DTypeVariable, FunctionText, Namespace, Pack, mark
 
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*")
@@ -241,7 +241,7 @@ def python_source(function: types.FunctionType, lookup: Callable[[str], Any]) ->
             Diagnostic(
                 "no-source",
                 f"`def {function.__name__}` is wrapped by another decorator, and this is not its own text",
-                where=f"{_shown_path(wrapped.__code__.co_filename)}:{wrapped.__code__.co_firstlineno}",
+                where=f"{shown_path(wrapped.__code__.co_filename)}:{wrapped.__code__.co_firstlineno}",
                 help="put `@mj.kernel` directly above the `def`, below the other decorator",
             )
         )
@@ -260,14 +260,14 @@ def python_source(function: types.FunctionType, lookup: Callable[[str], Any]) ->
             Diagnostic(
                 "no-source",
                 f"the file of `def {function.__name__}` was changed after it was imported",
-                where=f"{_shown_path(code.co_filename)}:{first}",
+                where=f"{shown_path(code.co_filename)}:{first}",
                 help="start Python anew, or reload the module",
             )
         )
     indent = re.match(r"[ \t]*", lines[0])
     prefix = indent[0] if indent else ""
     text = "".join(_dedented(line, prefix) for line in lines)
-    return Source(_shown_path(code.co_filename), _own_decorators(text, lookup), first, prefix)
+    return Source(shown_path(code.co_filename), _own_decorators(text, lookup), first, prefix)
 
 
 def _lines(function: types.FunctionType) -> list[str]:
@@ -314,7 +314,7 @@ def _own_decorators(text: str, lookup: Callable[[str], Any]) -> str:
         value: Any = lookup(head.partition(".")[0])
         for part in head.split(".")[1:]:
             value = getattr(value, part, MISSING)
-        if getattr(value, "__metaljit_builtin__", None) is None and not isinstance(value, Builtin):
+        if mark(value, "__metaljit_builtin__") is None and not isinstance(value, Builtin):
             for row in range(node.lineno - 1, node.end_lineno or node.lineno):
                 lines[row] = "\n"
     return "".join(lines)
@@ -324,13 +324,3 @@ def _dedented(line: str, prefix: str) -> str:
     if line.startswith(prefix):
         return line[len(prefix) :]
     return line.lstrip(" \t") if line.strip() else "\n"
-
-
-def _shown_path(path: str) -> str:
-    import os
-
-    try:
-        relative = os.path.relpath(path)
-    except ValueError:
-        return path
-    return relative if not relative.startswith("..") else path

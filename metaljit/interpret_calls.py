@@ -37,7 +37,7 @@ from .interpret_values import (
     typed,
 )
 from .operations import OPERATIONS, Operation
-from .symbols import Builtin, FunctionText
+from .symbols import ATOMICS, THREAD, Builtin, FunctionText
 
 
 class Place(Protocol):
@@ -356,18 +356,7 @@ TABLE: dict[str, Callable[..., Value]] = {
     "enumerate": lambda place, value: tuple(enumerate(_literal_items(value))),
     "reversed": lambda place, value: _literal_items(value)[::-1],
     "position": lambda place: place.position(),
-    **{
-        n: (lambda place, n=n: place.thread(n))
-        for n in (
-            "thread_index",
-            "group_index",
-            "global_index",
-            "group_size",
-            "grid_size",
-            "lane",
-            "simd_index",
-        )
-    },
+    **{n: (lambda place, n=n: place.thread(n)) for n in THREAD},
     "index": _index,
     "put": _put,
     "insert": _insert,
@@ -378,7 +367,7 @@ TABLE: dict[str, Callable[..., Value]] = {
     "unchecked": _unchanged,
     "uniform": _unchanged,
     "local_array": _local_array,
-    **{f"atomic_{n}": _atomic(n) for n in ("add", "min", "max", "and", "or", "xor", "exchange", "cas")},
+    **{f"atomic_{n}": _atomic(n) for n in ATOMICS},
     "saturate": _saturate,
     "bitcast": _bitcast,
     "wide": _wide,

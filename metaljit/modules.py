@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from . import outlines
 from .definitions import Definition
 from .kernels import Function, Kernel
-from .source import Diagnostic, Source, Span, SyntaxFault
+from .source import Diagnostic, Source, Span, SyntaxFault, shown_path
 from .symbols import MISSING, MJK_NAMES, Builtin, Namespace
 
 SIZE_LIMIT = 1 << 20
@@ -84,7 +84,7 @@ class KernelFile:
 def load_kernels(path: str | os.PathLike[str]) -> KernelFile:
     """The kernels of a `.mjk` file. SyntaxFault where its text is none; OSError where it cannot be read."""
     file = Path(path)
-    return KernelFile(_load(file, file.parent.resolve(), Loading(), _shown(file)))
+    return KernelFile(_load(file, file.parent.resolve(), Loading(), shown_path(str(file))))
 
 
 def kernel_from_text(text: str, name: str = "<text>") -> Kernel:
@@ -95,14 +95,6 @@ def kernel_from_text(text: str, name: str = "<text>") -> Kernel:
             Diagnostic("no-kernel", f"{name} holds no kernel", help="decorate a function with `@kernel`")
         )
     return kernels[-1]
-
-
-def _shown(file: Path) -> str:
-    try:
-        relative = os.path.relpath(file)
-    except ValueError:
-        return str(file)
-    return relative if not relative.startswith("..") else str(file)
 
 
 def _load(file: Path, within: Path, loading: Loading, shown: str, imported: Span | None = None) -> Unit:
@@ -296,7 +288,7 @@ def _other(unit: Unit, folder: Path, stem: str, span: Span, loading: Loading) ->
     if not file.is_file():
         there = ", ".join(sorted(f.stem for f in folder.glob("*.mjk"))) or "no other file"
         _refuse_import(span, f"there is no file {stem}.mjk here, but {there}")
-    other = _load(file, folder, loading, _shown(file), span)
+    other = _load(file, folder, loading, shown_path(str(file)), span)
     unit.texts |= other.texts
     return other
 

@@ -7,6 +7,7 @@ draw them. Every node of the tree and of the IR carries a span; every error is m
 from __future__ import annotations
 
 import bisect
+import os
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import field
@@ -95,6 +96,15 @@ class Span:
         pad = "".join("\t" if c == "\t" else " " for c in before)
         number = str(self.source.first_line + row).rjust(5)
         return [f"{number} | {line}", f"      | {pad}{marker * width} {label}".rstrip()]
+
+
+def shown_path(path: str) -> str:
+    """A file as a message names it: from the working directory, unless it is outside of that."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive
+        return path
+    return relative if not relative.startswith("..") else path
 
 
 def _visible(line: str) -> str:

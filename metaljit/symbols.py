@@ -123,16 +123,17 @@ MISSING = Missing()
 
 DECORATORS = ("kernel", "function")
 ANNOTATIONS = ("const", "Out", "InOut")
+# Where a thread stands, and (without their prefix `atomic_`) how threads change one element together.
+THREAD = ("thread_index", "group_index", "global_index", "group_size", "grid_size", "lane", "simd_index")
+ATOMICS = ("add", "min", "max", "and", "or", "xor", "exchange", "cas")
 FUNCTIONS = (
     "position", "index", "put", "insert", "drop", "offsets", "border", "unchecked", "uniform", "saturate",
     "bitcast", "wide", "require", "static_assert", "local_array", "threadgroup_array", "barrier",
-    "thread_index", "group_index", "global_index", "group_size", "grid_size", "lane", "simd_index",
-    "group_sum", "group_min", "group_max", "group_prefix_sum",
+    *THREAD, "group_sum", "group_min", "group_max", "group_prefix_sum",
     "simd_sum", "simd_min", "simd_max", "simd_shuffle", "simd_shuffle_xor", "simd_prefix_sum", "simd_ballot",
     "simd_broadcast", "simdgroup_matrix",
-    "atomic_add", "atomic_min", "atomic_max", "atomic_and", "atomic_or", "atomic_xor", "atomic_exchange",
-    "atomic_cas", "ceil_div", "dot", "cross", "length", "normalize", "reflect", "mix", "prod", "argmin", "argmax",
-    "dims", "dtypes",
+    *(f"atomic_{a}" for a in ATOMICS),
+    "ceil_div", "dot", "cross", "length", "normalize", "reflect", "mix", "prod", "argmin", "argmax", "dims", "dtypes",
 )  # fmt: skip
 PYTHON = (
     "range", "zip", "len", "sum", "min", "max", "any", "all", "abs", "round", "pow", "int", "float", "bool",

@@ -18,7 +18,7 @@ from ...extents import Extent, Lit, Op, Sym
 from ...operation_rules import Refusal
 from ...operations import OPERATIONS
 from ...source import Span
-from ...symbols import Builtin
+from ...symbols import ATOMICS, THREAD, Builtin
 from .. import ir
 from ..bounds import Poly
 from . import arrays, calls, expressions, reductions, vectors
@@ -276,27 +276,29 @@ def _atomic(op: str) -> Call:
 # ---- numbers ----
 
 
-def _saturate(body: Body, node: tree.Call) -> Value:
+def _into_type(
+    body: Body, node: tree.Call, check: Callable[[DType, DType], None]
+) -> tuple[Typed, DType | Vec]:
+    """The number and the type that it becomes, of `f(type, x)`, if the shared rule lets it."""
     kind, value = values_of(body, node, 2)
     type = element_type(kind, node.span)
     source = typed(value, node.span)
     try:
-        check_saturate(source.type.scalar, type.scalar)
+        check(source.type.scalar, type.scalar)
     except Refusal as e:
         fault(e.slug, str(e), node.span, help=e.help)
+    return source, type
+
+
+def _saturate(body: Body, node: tree.Call) -> Value:
+    source, type = _into_type(body, node, check_saturate)
     if isinstance(type, Vec) or isinstance(source.type, Vec):
         fault("vector-lanes", "saturate takes one number", node.span)
     return Typed(ir.Convert(source.expr, type, saturating=True))
 
 
 def _bitcast(body: Body, node: tree.Call) -> Value:
-    kind, value = values_of(body, node, 2)
-    type = element_type(kind, node.span)
-    source = typed(value, node.span)
-    try:
-        check_bitcast(source.type.scalar, type.scalar)
-    except Refusal as e:
-        fault(e.slug, str(e), node.span, help=e.help)
+    source, type = _into_type(body, node, check_bitcast)
     if type.lanes != source.type.lanes:
         fault("vector-lanes", f"{source.type} and {type} have different lanes", node.span)
     return Typed(ir.Bitcast(source.expr, type))
@@ -487,24 +489,13 @@ TABLE: dict[str, Call] = {
     "insert": _changed_index(_insert, 1, 3),
     "drop": _changed_index(_drop, 0, 2),
     "offsets": _offsets,
-    **{
-        n: _thread(n)
-        for n in (
-            "thread_index",
-            "group_index",
-            "global_index",
-            "group_size",
-            "grid_size",
-            "lane",
-            "simd_index",
-        )
-    },
+    **{n: _thread(n) for n in THREAD},
     "border": _border,
     "unchecked": _unchecked,
     "uniform": _uniform,
     "len": _len,
     "local_array": _local_array,
-    **{f"atomic_{op}": _atomic(op) for op in ("add", "min", "max", "and", "or", "xor", "exchange", "cas")},
+    **{f"atomic_{op}": _atomic(op) for op in ATOMICS},
     "saturate": _saturate,
     "bitcast": _bitcast,
     "wide": _wide,

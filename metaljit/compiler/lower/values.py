@@ -9,7 +9,7 @@ A Literal takes its type from what it meets; a Typed has one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
 
@@ -140,24 +140,12 @@ Value: TypeAlias = Literal | Typed | Group | View | Private | Meta | Unset | Poi
 POISON = Poison()
 
 
-@frozen
-class PackExtents:
-    """The extents of a pack in this specialisation."""
-
-    name: str
-    extents: tuple[Value, ...] = field(default=())
-
-
 def literal_type(value: int | float | bool) -> DType:
     """The type of a literal on its own: bool, i32 or else u32, i64, u64, and f32."""
-    if isinstance(value, bool):
-        return BOOL
-    if isinstance(value, float):
-        return F32
-    for dtype in (I32, U32, I64, U64):
-        if dtype.smallest <= value <= dtype.largest:
-            return dtype
-    raise OverflowError(value)
+    dtype = join_literals([value])
+    if dtype is None:
+        raise OverflowError(value)
+    return dtype
 
 
 def join_types(a: Value, b: Value) -> Type | None:
