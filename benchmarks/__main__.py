@@ -56,7 +56,7 @@ def print_device() -> None:
     print("ratio = best peer's time / ours, the median of interleaved pairs (least – most)\n")
 
 
-HEADER = ("work", "ours", "GB/s", "best peer", "ratio", "of CPU time", "memcpy", "all peers")
+HEADER = ("work", "ours", "GB/s", "best peer", "ratio", "memcpy", "all peers")
 
 
 def speed_row(m: Measured) -> tuple[str, ...]:
@@ -67,7 +67,6 @@ def speed_row(m: Measured) -> tuple[str, ...]:
         f"{m.work.nbytes / m.ours / 1e9:.1f}",
         m.best,
         spread(m.ratios),
-        spread(m.cpu_ratios),
         f"{1e3 * m.memcpy:.2f} ms",
         f"{others} ms",
     )

@@ -1,9 +1,11 @@
 """Timing by interleaved pairs.
 
-In: callables that do the same work. Out: medians and ratios with their spread. Each round runs both sides back to back,
-in alternating order, and gives one ratio: what else the machine does meets both, so that the ratio says more than the
-times do. On a machine that others use, the ratio of processor times (with `--threads 1`, where nobody waits for
-anybody) says most.
+In: callables that do the same work. Out: medians and ratios with their spread. Each round runs both sides in alternating
+order and gives one ratio: what else the machine does meets both, so that the ratio says more than the times do.
+
+Every run that is timed comes after a rest and an untimed run of its own side. Worker threads of OpenMP go on spinning
+for milliseconds after their work, and would take a processor from the other side; after the rest none of them
+does, and after the untimed run each side's own are awake, as they are where calls come in rows.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ import numpy as np
 Run = Callable[[], Any]
 WARM_UPS = 3
 ROUNDS_TO_CHOOSE = 3
+REST = 0.02  # seconds
 
 
 @dataclass(frozen=True)
@@ -38,17 +41,13 @@ class Work:
 
 @dataclass(frozen=True)
 class Measured:
-    """Times in seconds. `ratios` are the best peer's time divided by ours, one for each round.
-
-    `cpu_ratios` are the same of processor time, of all threads together.
-    """
+    """Times in seconds. `ratios` are the best peer's time divided by ours, one for each round."""
 
     work: Work
     best: str
     ours: float
     peers: Mapping[str, float]
     ratios: Sequence[float]
-    cpu_ratios: Sequence[float]
     memcpy: float
 
 
@@ -79,25 +78,30 @@ def measure(work: Work, rounds: int) -> Measured:
     gc.disable()
     try:
         quickest = {
-            name: min(timed(run).wall for _ in range(ROUNDS_TO_CHOOSE)) for name, run in work.peers.items()
+            name: min(awake(run) for _ in range(ROUNDS_TO_CHOOSE)) for name, run in work.peers.items()
         }
         best = min(quickest, key=quickest.__getitem__)
         ours, theirs = pairs(work.ours, work.peers[best], rounds)
         copied = memcpy(work.nbytes, rounds)
     finally:
         gc.enable()
-    wall = ratios([t.wall for t in theirs], [t.wall for t in ours])
-    cpu = ratios([t.cpu for t in theirs], [t.cpu for t in ours])
-    peers = quickest | {best: median(t.wall for t in theirs)}
-    return Measured(work, best, median(t.wall for t in ours), peers, wall, cpu, copied)
+    peers = quickest | {best: median(theirs)}
+    return Measured(work, best, median(ours), peers, ratios(theirs, ours), copied)
 
 
-def pairs(ours: Run, theirs: Run, rounds: int) -> tuple[list[Time], list[Time]]:
-    a: list[Time] = []
-    b: list[Time] = []
+def awake(run: Run) -> float:
+    """The time of a run after a rest and another run."""
+    sleep(REST)
+    run()
+    return timed(run).wall
+
+
+def pairs(ours: Run, theirs: Run, rounds: int) -> tuple[list[float], list[float]]:
+    a: list[float] = []
+    b: list[float] = []
     for k in range(rounds):
         for run, times in ((ours, a), (theirs, b)) if k % 2 else ((theirs, b), (ours, a)):
-            times.append(timed(run))
+            times.append(awake(run))
     return a, b
 
 

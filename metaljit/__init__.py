@@ -19,7 +19,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .kernels import VERSION as __version__
-from .kernels import Function, Kernel, Spec, function, kernel, spec, use_device
+from .kernels import Function, Kernel, Spec, function, kernel, spec
+from .runtime import device as _devices
+from .runtime.array import Array, asarray
+from .runtime.device import use_device
 from .source import (
     DeviceFault,
     Diagnostic,
@@ -37,7 +40,6 @@ from .symbols import MJK_NAMES, Dim, Pack, dims, dtypes
 if TYPE_CHECKING:
     from . import ops as ops
     from .modules import KernelFile, kernel_from_text, load_kernels
-    from .runtime.array import Array, asarray
 
 __all__ = [
     "Array",
@@ -77,23 +79,17 @@ _LAZY = {
     "load_kernels": ("modules", "load_kernels"),
     "kernel_from_text": ("modules", "kernel_from_text"),
     "KernelFile": ("modules", "KernelFile"),
-    "Array": ("runtime.array", "Array"),
-    "asarray": ("runtime.array", "asarray"),
 }
 
 
 def device(name: str) -> Any:
     """The device of that name: "metal", "cpu". DeviceFault where it cannot be had."""
-    from .runtime import device as devices
-
-    return devices.find(name)
+    return _devices.find(name)
 
 
 def available_devices() -> tuple[str, ...]:
     """The names of the devices found on this machine, best first. Probes."""
-    from .runtime import device as devices
-
-    return devices.available()
+    return _devices.available()
 
 
 class _Stdlib:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .cli_errors import FAULT, Group, echo, progress
-from .kernels import VERSION, current_device
+from .kernels import VERSION
+from .runtime.device import current
 
 if TYPE_CHECKING:
     from .cli_kernels import TypeSpec
@@ -108,7 +109,7 @@ def run(
     with progress(f"Compiling {kernel.__name__}"):
         program = kernel.program(*values)
     inputs.check_outs(wanted, program)
-    place = device or current_device().name
+    place = device or current().name
     first_s, results = calls.call(kernel, program, values, place)
     more_s = calls.repeat(kernel, values) if timed else []
     written: dict[str, list[str]] = {}

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .dtypes import DType, Vec
+from .runtime.cache import key
 from .source import Diagnostic, Source, SyntaxFault, shown_path
 from .symbols import MISSING, Builtin, Dim, DTypeVariable, FunctionText, Namespace, Pack, mark
 
@@ -42,6 +43,7 @@ class Definition:
     docstring: Callable[[], str | None] = field(default=lambda: None)
     globals: Mapping[str, Any] | None = None
     around: frozenset[str] = frozenset()  # names of enclosing functions, which hide globals
+    is_fixed: bool = False  # no name in the text can come to stand for something else
 
     @cached_property
     def source(self) -> Source:
@@ -92,8 +94,6 @@ class Definition:
         """A digest of the text, its place, and what it captures, through the functions it calls."""
         fields: list[str] = []
         _describe(self, fields, {})
-        from .runtime.cache import key
-
         return key(*fields)
 
 
@@ -277,6 +277,7 @@ def _lines(function: types.FunctionType) -> list[str]:
     no code may follow. (The standard library finds it with a tokenizer, in twice the time of a warm first call.)
     """
     code = function.__code__
+    linecache.checkcache(code.co_filename)  # the file may have been changed, and the module reloaded
     lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
     header = next((k for k, line in enumerate(lines) if re.match(r"\s*(async\s+)?def\b", line)), None)
     if header is None or not lines[0].lstrip().startswith(("@", "def", "async")):

@@ -16,20 +16,26 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from types import NoneType
+from typing import Any, NoReturn, overload
 
 import numpy as np
 
 from . import definitions
+from .arguments import Argument, ArrayArgument, ConstArgument, ScalarArgument
 from .definitions import Definition
+from .dtypes import from_numpy
+from .extents import show
 from .frozen import frozen
 from .program import Program
+from .runtime import device as devices
+from .runtime.array import describe_dtype
+from .runtime.cache import disk
+from .runtime.cache import key as digest
+from .runtime.device import chosen
+from .runtime.launch import Launcher
+from .runtime.warm import Warm
 from .source import Diagnostic, LaunchFault, Span, SyntaxFault, TypeFault
-
-if TYPE_CHECKING:
-    from .arguments import Argument
-    from .runtime.device import Device
-    from .runtime.launch import Launcher
 
 VERSION = "0.1.0"
 
@@ -83,41 +89,28 @@ def identity() -> str:
     return "\n".join(found)
 
 
-# ---- the current device ----
-
-_chosen: list[str] = []
 # Read once: a call of a compiled kernel takes microseconds, and so would this.
 _INTERPRET = os.environ.get("METALJIT_INTERPRET", "0") not in ("", "0")
 
 
-def use_device(name: str | None) -> _Use:
-    """Makes a device the default from here on; as a context manager, until the block ends. None: the usual one."""
-    return _Use(name)
-
-
-class _Use:
-    def __init__(self, name: str | None) -> None:
-        from .runtime import device
-
-        if name is not None:
-            device.find(name)
-        self.before = list(_chosen)
-        _chosen[:] = [name] if name is not None else []
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *error: object) -> None:
-        _chosen[:] = self.before
-
-
-def current_device() -> Device:
-    from .runtime import device
-
-    return device.find(_chosen[0]) if _chosen else device.default()
-
-
 # ---- kernels ----
+
+
+class _Last:
+    """The last call of a kernel: a next one with the same device, captures and constants may be like it."""
+
+    __slots__ = ("captured", "constants", "device", "warm")
+
+    def __init__(
+        self, device: str | None, captured: Any, constants: Sequence[tuple[int, Any]], warm: Warm
+    ) -> None:
+        self.device, self.captured, self.constants, self.warm = device, captured, constants, warm
+
+
+def _never_changes(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_never_changes, value))
+    return type(value) in (int, float, bool, str, NoneType)
 
 
 class Kernel:
@@ -137,6 +130,7 @@ class Kernel:
         self._lock = threading.RLock()
         self._captures: tuple[Sequence[definitions.Watch], list[Any], str] | None = None
         self._parameters: tuple[Parameter, ...] | None = None
+        self._last: _Last | None = None
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__}>"
@@ -147,8 +141,6 @@ class Kernel:
 
     def on(self, device: str) -> Kernel:
         """The same kernel on a device named here, whatever the default is."""
-        from .runtime import device as devices
-
         devices.find(device)
         other = Kernel(self.definition, device)
         other._programs, other._lock = self._programs, self._lock
@@ -157,12 +149,34 @@ class Kernel:
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         if _INTERPRET and type(self) is Kernel:
             return self.interpret(*args, out=out, **named)
+        last = self._last
+        if last is not None and not named and last.device is chosen[0] and last.captured is self._captured():
+            for at, value in last.constants:
+                if len(args) <= at or args[at] is not value:
+                    break
+            else:
+                result = last.warm(args, out)
+                if result is not NotImplemented:
+                    return result
         values = self._bind(args, named)
         key, passed = self._key(values)
         launcher = self._launchers.get(key)
         if launcher is None:
             launcher = self._launcher(key, values)
-        return launcher(passed, out)
+        result = launcher(passed, out)
+        self._last = self._remembered(launcher.warm, key[1], values)
+        return result
+
+    def _remembered(self, warm: Warm | None, captured: Any, values: Sequence[Any]) -> _Last | None:
+        """What the next call is compared with, if a call like this one needs no more than that."""
+        constants = [(k, values[k]) for k, p in enumerate(self.parameters) if p.kind == "const"]
+        if warm is None or (self.parameters and self.parameters[-1].keyword_only):
+            return None
+        if not all(_never_changes(value) for _, value in constants):
+            return None
+        if any(isinstance(value, np.generic) for value in values):
+            return None  # its type may have chosen the specialisation
+        return _Last(chosen[0], captured, constants, warm)
 
     # ---- binding ----
 
@@ -211,8 +225,7 @@ class Kernel:
 
     def _key(self, values: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
         """What picks the specialisation, and the values that are passed at run time."""
-        device = self._device or (_chosen[0] if _chosen else os.environ.get("METALJIT_DEVICE"))
-        parts = [device, self._captured()]
+        parts = [self._device or chosen[0], self._captured()]
         add = parts.append
         constants = False
         for p, value in zip(self.parameters, values, strict=True):
@@ -279,15 +292,14 @@ class Kernel:
     # ---- specialising ----
 
     def _launcher(self, key: Any, values: Sequence[Any]) -> Launcher:
-        from .runtime import device
-        from .runtime.launch import Launcher
-
         with self._lock:
             found = self._launchers.get(key)
             if found is not None:
                 return found  # type: ignore[no-any-return]
-            place = device.find(self._device) if self._device is not None else current_device()
-            made = Launcher(place, self._program(values))
+            place = devices.find(self._device) if self._device is not None else devices.current()
+            kinds = [p.kind for p in self.parameters]
+            passed = [k for k, kind in enumerate(kinds) if kind != "const"]
+            made = Launcher(place, self._program(values), passed, len(kinds))
             self._launchers[key] = made
             return made
 
@@ -305,9 +317,6 @@ class Kernel:
 
     def _argument(self, p: Parameter, value: Any) -> Argument:
         """What the compiler needs to know of an argument."""
-        from .arguments import ArrayArgument, ConstArgument, ScalarArgument
-        from .dtypes import from_numpy
-
         if p.kind == "const":
             return ConstArgument(value)
         if p.kind == "scalar":
@@ -320,8 +329,6 @@ class Kernel:
         return ArrayArgument(dtype, value.ndim)
 
     def _no_dtype(self, p: Parameter, value: Any) -> Diagnostic:
-        from .runtime.array import describe_dtype
-
         if value.dtype == np.float64:
             return Diagnostic(
                 "no-f64",
@@ -387,8 +394,6 @@ def _unfit(value: Any) -> str | None:
 
 
 def _shown_grid(program: Program) -> str:
-    from .extents import show
-
     return f"{show(program.launches[0].threads)} threads"
 
 
@@ -398,7 +403,7 @@ def _watched(definition: Definition) -> list[definitions.Watch]:
     todo, seen = [definition], {id(definition)}
     while todo:
         d = todo.pop()
-        for name, value in d.captured():
+        for name, value in d.captured() if not d.is_fixed else ():
             if definitions.is_fixed(name, value):
                 continue
             found.append(d.watch(name))
@@ -411,9 +416,6 @@ def _watched(definition: Definition) -> list[definitions.Watch]:
 
 def _compiled(definition: Definition, arguments: Mapping[str, Argument], key: tuple[Any, ...]) -> Program:
     """The program from disk, or compiled now and kept there."""
-    from .runtime.cache import disk
-    from .runtime.cache import key as digest
-
     name = digest("program", identity(), *(str(k) for k in key))
     found = disk().get(name)
     if found is not None:
@@ -430,9 +432,6 @@ def _compiled(definition: Definition, arguments: Mapping[str, Argument], key: tu
 
 def _read_parameters(definition: Definition) -> tuple[Parameter, ...]:
     """The parameters, from disk where the text is known, else from the tree."""
-    from .runtime.cache import disk
-    from .runtime.cache import key as digest
-
     name = digest("parameters", identity(), definition.fingerprint(), definition.name)
     found = disk().get(name)
     if found is not None:
@@ -442,7 +441,6 @@ def _read_parameters(definition: Definition) -> tuple[Parameter, ...]:
             pass
     from .compiler.lower.signature import declare
     from .compiler.lower.values import Fault
-    from .source import TypeFault
 
     try:
         signature = declare(definition.tree, definition.text.resolve)

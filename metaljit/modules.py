@@ -157,6 +157,7 @@ def _definition(unit: Unit, name: str, decorators: Sequence[outlines.Place]) -> 
         lambda source: outlines.function(source, name),
         unit.lookup,
         lambda: "\n\0".join(f"{name}\n{text}" for name, text in unit.texts.items()),
+        is_fixed=True,
     )
     return Kernel(definition) if is_kernel else Function(definition)
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from metaljit.dtypes import BF16, DTYPES, from_numpy
 from metaljit.program import INDEX_MAX
-from metaljit.runtime.device import Buffer, Device, Operand, default, find
+from metaljit.runtime.device import Buffer, Device, Operand, current, find
 from metaljit.source import Diagnostic, LaunchFault, SizeError
 
 
@@ -83,12 +83,12 @@ def allocate(device: Device, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Ar
 
 
 def asarray(x: ArrayLike | Array, device: Device | str | None = None) -> Array:
-    """A copy of `x` in a device's memory; an `Array` that is there already is given back as it is.
+    """A copy of `x` in the memory of a device, the current one if none is named; an `Array` there is given back.
 
     Takes what `np.asarray` takes. The element type is kept: LaunchFault where the language has none for it,
     SizeError where there are more than 2³¹ − 1 elements.
     """
-    place = device if isinstance(device, Device) else find(device) if device else default()
+    place = device if isinstance(device, Device) else find(device) if device else current()
     if isinstance(x, Array) and x.device is place:
         return x
     array = x.numpy() if isinstance(x, Array) else np.asarray(x)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from struct import Struct
+from math import prod
+from struct import Struct, pack, unpack
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,28 @@ from metaljit.extents import Number, evaluate, product
 from metaljit.program import Program
 from metaljit.runtime import pool, toolchain
 from metaljit.runtime.cache import Once, key
-from metaljit.runtime.device import STATUS_WORDS, Buffer, Device, Dispatch, Limits, Operand, Pipeline, Words
+from metaljit.runtime.device import (
+    STATUS_WORDS,
+    Buffer,
+    Checked,
+    Device,
+    Dispatch,
+    Limits,
+    Operand,
+    Pipeline,
+    Words,
+)
 from metaljit.runtime.library import SHIM, load
+from metaljit.source import InternalError
 
 # Rough costs of a core, to tell work that is worth waking others for.
 OPERATION_NS = 0.1
 BYTE_NS = 0.05
 WORTH_A_THREAD_NS = 15_000.0
 COLUMNS = 64  # a row is split in multiples of this many elements: whole cache lines, whole vectors
+CHUNKS = 16  # of a job for each thread, so that all end at about the same time
+HEAD = object.__basicsize__
+PLAIN, WRITEABLE = 0x101, 0x400  # NPY_ARRAY_C_CONTIGUOUS and _ALIGNED; NPY_ARRAY_WRITEABLE
 _Status = ctypes.c_uint * STATUS_WORDS
 
 
@@ -41,6 +56,8 @@ class Cpu(Device):
 
     def __init__(self) -> None:
         toolchain.find()  # the way out is worth more now than in the middle of a call
+        if not _as_expected():
+            raise InternalError("NumPy's arrays lie in memory in a way that the cpu device does not know")
         self._libraries: Once[ctypes.CDLL] = Once()
 
     def pipeline(self, program: Program) -> Pipeline:
@@ -61,20 +78,15 @@ class Cpu(Device):
 
 
 def text(program: Program) -> str:
-    """All that is compiled for a program: the nest, and `mj_launch`, which takes NumPy's objects for buffers.
-
-    The address of an array's elements is the first field of NumPy's public PyArrayObject, behind the object's
-    head. Python takes 1.5 µs to find it out, and a whole small launch should take no more than a few.
-    """
-    nest, count = program.cpu.entry, len(program.buffers)
+    """All that is compiled for a program: the nest, and `mj_launch`, which `launch.h` explains."""
     return (
         f"{included(program.msl + program.cpu.text)}{program.msl}\n"
         f"#pragma GCC visibility push(default)\n{program.cpu.text}\n"
-        'extern "C" void mj_launch(void* const* arrays, const void* params, unsigned* status, long begin, '
-        "long end, long block) {\n"
-        f"    void* buffers[{count}];\n"
-        f"    for (int i = 0; i < {count}; ++i) {{ buffers[i] = *(void**)((char*)arrays[i] + {HEAD}); }}\n"
-        f"    [[clang::noinline]] {nest}(buffers, params, status, begin, end, block);\n}}\n"
+        '#include "launch.h"\n'
+        'extern "C" int mj_launch(const mj_plan* plan, char* const* objects, const void* params, unsigned* status, '
+        "int check) {\n"
+        f"    return mj_run<{len(program.buffers)}>({program.cpu.entry}, plan, objects, {HEAD}, params, status, check);\n"
+        "}\n"
         "#pragma GCC visibility pop\n"
     )
 
@@ -99,19 +111,51 @@ class CpuPipeline(Pipeline):
 
     def __init__(self, program: Program, library: ctypes.CDLL) -> None:
         self._program = program
-        self._entry: Any = library["mj_launch" if DIRECT else program.cpu.entry]
-        self._entry.restype = None
-        self._entry.argtypes = (*(ctypes.c_void_p,) * 3, *(ctypes.c_long,) * 3)
+        self._launch: Any = library.mj_launch
+        self._launch.restype = ctypes.c_int
+        self._launch.argtypes = (*(ctypes.c_void_p,) * 4, ctypes.c_int)
         self._pack = Struct(f"{len(program.buffers)}P").pack
 
     def bind(self, env: Mapping[str, Number]) -> Dispatch:
+        launch, pack, plan = self._launch, self._pack, self._plan(env)
+
+        def dispatch(operands: Sequence[Operand], params: bytes) -> Words:
+            status = _Status()
+            launch(plan, pack(*map(id, operands)), params, status, 0)
+            return status
+
+        return dispatch
+
+    def bind_checked(self, env: Mapping[str, Number]) -> Checked:
+        launch, pack, plan = self._launch, self._pack, self._plan(env)
+
+        def dispatch(operands: Sequence[object], params: bytes) -> Words | None:
+            status = _Status()
+            return status if launch(plan, pack(*map(id, operands)), params, status, 1) else None
+
+        return dispatch
+
+    def _plan(self, env: Mapping[str, Number]) -> bytes:
+        """The numbers of `launch.h`."""
+        arrays = {a.name: a for a in self._program.arrays}
+        numbers = [id(np.ndarray), *self._schedule(env)]
+        for name in self._program.buffers:
+            a = arrays[name]
+            shape = [int(evaluate(e, env)) for e in a.shape] + [a.lanes] * (a.lanes > 1)
+            flags = PLAIN if a.role == "in" else PLAIN | WRITEABLE
+            numbers += [id(a.dtype.numpy), flags, prod(shape) * a.dtype.nbytes, len(shape), *shape]
+        return pack(f"{len(numbers)}q", *numbers)
+
+    def _schedule(self, env: Mapping[str, Number]) -> tuple[int, int, int, int, int]:
+        """Units, columns of a unit, units at a time, threads, and the pool's entry."""
         nest = self._program.cpu
         rows, columns = int(evaluate(nest.rows, env)), int(evaluate(nest.columns, env))
         threads = min(pool.threads(), int(self._duration(rows * columns, env) / WORTH_A_THREAD_NS))
         if nest.serial or threads < 2:
-            return self._alone(rows, max(columns, 1))
+            return rows, max(columns, 1), 1, 1, 0
         block = split(rows, columns, threads)
-        return self._shared(rows * -(-columns // block), block, threads)
+        units = rows * -(-columns // block)
+        return units, block, max(units // (CHUNKS * threads), 1), threads, pool.parallel_for()
 
     def _duration(self, elements: int, env: Mapping[str, Number]) -> float:
         """Nanoseconds on one thread, as a guess: what the compiler counted, or what the arrays hold."""
@@ -120,28 +164,6 @@ class CpuPipeline(Pipeline):
         arrays = self._program.arrays
         held = sum(int(evaluate(product(a.shape), env)) * a.lanes * a.dtype.nbytes for a in arrays)
         return max(counted, held * BYTE_NS)
-
-    def _alone(self, units: int, block: int) -> Dispatch:
-        entry, pack = self._entry, self._pack
-
-        def dispatch(operands: Sequence[Operand], params: bytes) -> Words:
-            status = _Status()
-            entry(pack(*map(handle, operands)), params, status, 0, units, block)
-            return status
-
-        return dispatch
-
-    def _shared(self, units: int, block: int, threads: int) -> Dispatch:
-        pack, run = self._pack, pool.parallel_for()
-        entry = ctypes.cast(self._entry, ctypes.c_void_p)
-        chunk = max(units // (8 * threads), 1)
-
-        def dispatch(operands: Sequence[Operand], params: bytes) -> Words:
-            status = _Status()
-            run(entry, pack(*map(handle, operands)), params, status, units, block, chunk, threads)
-            return status
-
-        return dispatch
 
 
 def split(rows: int, columns: int, threads: int) -> int:
@@ -152,17 +174,12 @@ def split(rows: int, columns: int, threads: int) -> int:
     return max(-(-columns // parts // COLUMNS) * COLUMNS, COLUMNS)
 
 
-def address(array: Any) -> int:
-    """Where an array's elements lie, asked in NumPy's own way."""
-    return int(array.__array_interface__["data"][0])
-
-
-def reads_directly(head: int) -> bool:
-    """Whether the address of an array's elements really lies behind `head` bytes of its object."""
-    probes = (np.zeros(3, np.float32), np.zeros((4, 5), np.uint8)[1:])
-    return all(ctypes.c_void_p.from_address(id(a) + head).value == address(a) for a in probes)
-
-
-HEAD = object.__basicsize__
-DIRECT = reads_directly(HEAD)
-handle: Callable[[Any], int] = id if DIRECT else address
+def _as_expected() -> bool:
+    """Whether NumPy's array objects lie in memory as `launch.h` reads them."""
+    a = np.zeros((4, 5), np.uint8)[1:]
+    data, rank, shape, strides, _, dtype, flags = unpack("PiPPPPi", ctypes.string_at(id(a) + HEAD, 56)[:52])
+    extents = ctypes.cast(shape, ctypes.POINTER(ctypes.c_long))[:2]
+    steps = ctypes.cast(strides, ctypes.POINTER(ctypes.c_long))[:2]
+    return (data, rank, extents, steps, dtype, flags & (PLAIN | WRITEABLE)) == (
+        a.__array_interface__["data"][0], 2, [3, 5], [5, 1], id(a.dtype), PLAIN | WRITEABLE
+    )  # fmt: skip

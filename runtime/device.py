@@ -4,7 +4,7 @@ In: a device's name, or nothing. Out: a `Device`, which turns a program into a `
 extents into a `Dispatch`, which runs. Argument checks and results are `launch`'s; nothing is probed or
 compiled when this module is imported.
 
-    device = find("cpu")                      # or default()
+    device = find("cpu")                      # or current()
     pipeline = device.pipeline(program)       # compiles, or finds it in the cache
     dispatch = pipeline.bind({"H": 4, "W": 5})
     words = dispatch(operands, params)        # waits; the status words say that the kernel ran
@@ -17,6 +17,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -77,6 +78,9 @@ class Words(Protocol):
 
 # Runs a bound pipeline on operands in `Program.buffers` order and the packed parameter struct, and waits.
 Dispatch: TypeAlias = Callable[[Sequence[Operand], bytes], Words]
+# The same for objects that nobody has looked at: None, and nothing was done, unless each is an array of the bound
+# dtype and shape in a layout that kernels take, and no result shares memory with another one.
+Checked: TypeAlias = Callable[[Sequence[object], bytes], Words | None]
 
 
 class Pipeline(ABC):
@@ -85,6 +89,10 @@ class Pipeline(ABC):
     @abstractmethod
     def bind(self, env: Mapping[str, Number]) -> Dispatch:
         """What runs the program where its symbols have these values; worth keeping for equal extents."""
+
+    def bind_checked(self, env: Mapping[str, Number]) -> Checked | None:
+        """The same with the checks of the operands, if the device has a quick way to make them."""
+        return None
 
 
 class Device(ABC):
@@ -169,15 +177,47 @@ def available() -> tuple[str, ...]:
     return tuple(found)
 
 
+chosen: list[str | None] = [None]
+
+
+def use_device(name: str | None) -> _Use:
+    """Makes a device the default from here on; as a context manager, until the block ends. None: the usual one."""
+    return _Use(name)
+
+
+class _Use:
+    def __init__(self, name: str | None) -> None:
+        if name is not None:
+            find(name)
+        self._before = chosen[0]
+        chosen[0] = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        chosen[0] = self._before
+
+
+def current() -> Device:
+    """What `use_device` chose, or else `default()`: the device of a kernel that names none."""
+    name = chosen[0]
+    return find(name) if name is not None else default()
+
+
 def default() -> Device:
     """`METALJIT_DEVICE` if it is set, else metal on a Mac that has a Metal device, else cpu.
 
     A device that was asked for by name is never replaced by another one.
     """
-    asked = os.environ.get("METALJIT_DEVICE")
-    if asked:
-        return find(asked)
-    return _usual()
+    name = asked()
+    return find(name) if name else _usual()
+
+
+@cache
+def asked() -> str | None:
+    """`METALJIT_DEVICE`, read once: a call takes microseconds, and a look into the environment is one of them."""
+    return os.environ.get("METALJIT_DEVICE")
 
 
 def _usual() -> Device:

@@ -19,10 +19,11 @@ from metaljit.frozen import frozen
 from metaljit.program import INDEX_MAX, ArrayParam, Program, Requirement, ScalarParam
 from metaljit.runtime.arguments import Plain, admit, scalar
 from metaljit.runtime.array import Array
-from metaljit.runtime.device import RAN, Device, Dispatch, Operand, Pipeline, Words
+from metaljit.runtime.device import RAN, Checked, Device, Dispatch, Operand, Pipeline, Words
 from metaljit.runtime.results import Memory, Outputs, as_numpy
 from metaljit.runtime.shapes import Shape, bind, fault, shape_of, whole
 from metaljit.runtime.uniforms import Uniforms
+from metaljit.runtime.warm import QuickScalar, Warm
 from metaljit.source import (
     DeviceFault,
     Diagnostic,
@@ -44,18 +45,28 @@ class _Geometry:
     shapes: tuple[Shape, ...]
     pack: Callable[[Sequence[tuple[Plain, ...]]], bytes]
     dispatch: Dispatch | None
+    warm: Warm | None
 
 
 class Launcher:
-    """Calls a program on a device. Compiled at the first call that passes the checks, or by `compile`."""
+    """Calls a program on a device. Compiled at the first call that passes the checks, or by `compile`.
 
-    def __init__(self, device: Device, program: Program) -> None:
+    `warm` runs the next call if it is like the last one. It takes a user's `count` arguments, of which the program's
+    values are those at `places`.
+    """
+
+    def __init__(
+        self, device: Device, program: Program, places: Sequence[int] | None = None, count: int | None = None
+    ) -> None:
         self.device = device
         self.program = program
+        self.warm: Warm | None = None
         self._pipeline: Pipeline | None = None
         self._geometries: dict[tuple[object, ...], _Geometry] = {}
         passed = [p for p in program.params if isinstance(p, ScalarParam) or p.role != "out"]
         self._count = len(passed)
+        self._places = places if places is not None else range(self._count)
+        self._given = count if count is not None else self._count
         self._arrays = [(i, p, p.dtype.numpy) for i, p in enumerate(passed) if isinstance(p, ArrayParam)]
         self._scalars = [(i, p, *_quick_range(p)) for i, p in enumerate(passed) if isinstance(p, ScalarParam)]
         self._outputs = Outputs(program, device, [p for _, p, _ in self._arrays])
@@ -87,6 +98,7 @@ class Launcher:
         changing = names - used
         self._always = [r for r in program.requirements if symbols(r.condition) & changing]
         self._once = [r for r in program.requirements if not symbols(r.condition) & changing]
+        self._alike = not self._always and self._outputs.undefined
 
     def _check_limits(self) -> None:
         arrays, limit = len(self.program.buffers), self.device.limits.buffers - 2
@@ -146,6 +158,7 @@ class Launcher:
             key.append(numbers[k])
         extents = tuple(key)
         geometry = self._geometries.get(extents) or self._measure(extents, arrays, numbers)
+        self.warm = geometry.warm
         if self._always:
             self._require(self._always, {**geometry.env, **self._named(numbers)})
         # Where there is nothing to compute, nothing is read: a view may be of much more than there is memory.
@@ -175,7 +188,7 @@ class Launcher:
         outputs = memories if self.device.in_place else map(_operand, memories)
         words = geometry.dispatch(self._choose([*inputs, *outputs]), geometry.pack(numbers))
         if words[0] != RAN or words[1]:
-            raise self._failure(words, geometry.env)
+            raise self.failure(words, geometry.env)
 
     def _named(self, numbers: Sequence[tuple[Plain, ...]]) -> dict[str, Number]:
         return {p.name: n[0] for (_, p, *_), n in zip(self._scalars, numbers, strict=True) if p.lanes == 1}
@@ -191,11 +204,34 @@ class Launcher:
         threads = [self._threads(launch.threads, env) for launch in program.launches]
         empty = not any(threads) or all(0 in shape for shape in results)
         pack = self._uniforms.packer(env)
-        geometry = _Geometry(env, results, pack, None if empty else self.compile().bind(env))
+        pipeline = None if empty else self.compile()
+        dispatch = pipeline.bind(env) if pipeline is not None else None
+        checked = pipeline.bind_checked(env) if pipeline is not None and self._alike else None
+        warm = self._warm(checked, pack, results, env, numbers) if checked is not None else None
+        geometry = _Geometry(env, results, pack, dispatch, warm)
         if len(self._geometries) >= KEPT_EXTENTS:
             self._geometries.clear()
         self._geometries[key] = geometry
         return geometry
+
+    def _warm(
+        self,
+        checked: Checked,
+        pack: Callable[[Sequence[tuple[Plain, ...]]], bytes],
+        results: tuple[Shape, ...],
+        env: Mapping[str, Number],
+        numbers: Sequence[tuple[Plain, ...]],
+    ) -> Warm:
+        scalars = [
+            QuickScalar(self._places[i], p, numbers[k] if k in self._sizing else None)
+            for k, (i, p, *_) in enumerate(self._scalars)
+        ]
+        at = {p.name: self._places[i] for i, p, _ in self._arrays}
+        at |= {a.name: self._given + j for j, a in enumerate(self.program.outputs)}
+        order = [at[name] for name in self.program.buffers]
+        return Warm(
+            checked, pack, order, self._given, scalars, (results, self._outputs.dtypes), env, self.failure
+        )
 
     def _threads(self, extent: Extent, env: Mapping[str, Number]) -> int:
         threads = whole(extent, env)
@@ -229,7 +265,7 @@ class Launcher:
                     )
                 )
 
-    def _failure(self, words: Words, env: Mapping[str, Number]) -> MetaljitError:
+    def failure(self, words: Words, env: Mapping[str, Number]) -> MetaljitError:
         program = self.program
         if words[0] != RAN:
             return fault(

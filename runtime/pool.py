@@ -8,9 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from metaljit.runtime.cache import Once
 from metaljit.runtime.library import SHIM, load
@@ -39,12 +37,9 @@ def threads() -> int:
     return os.cpu_count() or 1
 
 
-def parallel_for() -> Callable[..., None]:
-    """`mj_parallel_for(nest, buffers, params, status, total, block, chunk, threads)` of the compiled pool."""
-    function: Any = _built.get("pool", _build).mj_parallel_for
-    function.restype = None
-    function.argtypes = (*(ctypes.c_void_p,) * 4, *(ctypes.c_long,) * 3, ctypes.c_int)
-    return function  # type: ignore[no-any-return]
+def parallel_for() -> int:
+    """The address of the compiled pool's `mj_parallel_for`."""
+    return ctypes.cast(_built.get("pool", _build).mj_parallel_for, ctypes.c_void_p).value or 0
 
 
 def prepare() -> None:

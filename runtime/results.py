@@ -34,11 +34,11 @@ class Outputs:
         names = [p.name for p in passed]
         # The position, among the passed arrays, of the argument whose contents an output starts with.
         self.sources = [names.index(a.name) if a.role == "inout" else None for a in self.params]
-        self._undefined = device.in_place and all(a.role == "out" and not a.zeroed for a in self.params)
+        self.undefined = device.in_place and all(a.role == "out" and not a.zeroed for a in self.params)
 
     def fresh(self, shapes: Sequence[Shape], arrays: Sequence[Memory]) -> list[Memory]:
         """New memory for every output."""
-        if self._undefined:
+        if self.undefined:
             return list(map(np.empty, shapes, self.dtypes))
         return [self._start(j, self._allocate(j, shapes[j]), arrays) for j in range(len(shapes))]
 

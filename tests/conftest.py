@@ -48,12 +48,14 @@ def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 @pytest.fixture(autouse=True)
 def own_choice_of_device() -> Iterator[None]:
-    """What `use_device` chose in a test, or in a page's block, ends with it."""
-    from metaljit import kernels
+    """What `use_device` or METALJIT_DEVICE chose in a test, or in a page's block, ends with it."""
+    from metaljit.runtime import device
 
-    before = list(kernels._chosen)
-    yield
-    kernels._chosen[:] = before
+    before = device.chosen[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device, "asked", device.asked.__wrapped__)
+        yield
+    device.chosen[0] = before
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,8 +1,8 @@
 // A small pool of threads for loop nests: C++ without any library but the system's own threads.
 //
 // One job runs at a time. The caller works too, so a job ends even where no worker ever wakes; a second
-// caller meanwhile runs its job alone. Workers spin for a moment after a job, since kernels come in rows,
-// and then sleep.
+// caller meanwhile runs its job alone. Workers spin for a moment after a job, since kernels come in rows and
+// what Python does between two of them takes up to 0.1 ms, and then sleep.
 //
 // `gate` is the pool's state in one word: the number of the job in the upper half, then a bit that says
 // whether workers may still enter, then the number of workers inside. A worker enters by adding one while
@@ -31,6 +31,11 @@ int sigfillset(mj_opaque*);
 int clock_gettime(int clock, mj_time*);
 int sched_yield(void);
 int getpid(void);
+#if defined(__linux__)
+int sched_getcpu(void);
+int sched_getaffinity(int process, unsigned long size, void* mask);
+int pthread_setaffinity_np(void* thread, unsigned long size, const void* mask);
+#endif
 }
 
 #if defined(__APPLE__)
@@ -43,7 +48,7 @@ namespace {
 
 typedef unsigned long long word;
 const word OPEN = 1ull << 31, INSIDE = OPEN - 1, JOB = 1ull << 32;
-const long SPIN_NANOSECONDS = 50000;
+const long SPIN_NANOSECONDS = 200000;
 const unsigned long STACK = 8ul << 20;
 
 struct Job {
@@ -59,7 +64,10 @@ alignas(64) long next_unit;
 int most_inside;      // of the job behind the gate
 alignas(64) int busy;
 int sleepers;
+const int MOST_WORKERS = 1024;
 int workers;          // started in this process
+void* threads_of[MOST_WORKERS];
+int avoided, kept_off;  // the processor that the first so many workers stay off
 int owner;            // the process that the workers live in
 mj_opaque mutex, wake;
 
@@ -135,12 +143,28 @@ void start_workers(int wanted) {
     // Workers take no signals: Python's handlers belong to the main thread.
     sigfillset(&all);
     pthread_sigmask(SIGNALS_SET, &all, &before);
-    while (workers < wanted) {
-        void* thread;
-        if (pthread_create(&thread, &attributes, run_worker, nullptr) != 0) break;
+    while (workers < wanted && workers < MOST_WORKERS) {
+        if (pthread_create(&threads_of[workers], &attributes, run_worker, nullptr) != 0) break;
         ++workers;
     }
     pthread_sigmask(SIGNALS_SET, &before, nullptr);
+}
+
+// Linux likes to start a woken thread on the processor of the one that woke it, where one of the two then waits while
+// other processors are idle; for short jobs that is all of their time. So the workers stay off the caller's.
+void keep_off_caller() {
+#if defined(__linux__)
+    const int here = sched_getcpu();
+    if (here < 0 || (here == avoided && kept_off == workers)) return;
+    unsigned long mask[MOST_WORKERS / (8 * sizeof(long))] = {}, others = 0;
+    const int bits = 8 * sizeof(long), words = sizeof mask / sizeof *mask;
+    avoided = here;
+    kept_off = workers;
+    if (here >= words * bits || sched_getaffinity(0, sizeof mask, mask) < 0) return;
+    mask[here / bits] &= ~(1ul << here % bits);
+    for (int i = 0; i < words; ++i) others |= mask[i];
+    for (int i = 0; others && i < workers; ++i) pthread_setaffinity_np(threads_of[i], sizeof mask, mask);
+#endif
 }
 
 // A forked child has none of its parent's threads, and may have caught the state in the middle of a job.
@@ -149,7 +173,7 @@ void settle() {
     if (owner == self) return;
     owner = self;
     gate = 0;
-    sleepers = workers = 0;
+    sleepers = workers = kept_off = 0;
     pthread_mutex_init(&mutex, nullptr);
     pthread_cond_init(&wake, nullptr);
 }
@@ -170,6 +194,7 @@ MJ_EXPORT void mj_parallel_for(mj_nest nest, void* const* buffers, const void* p
     }
     settle();
     if (workers < threads - 1) start_workers(threads - 1);
+    keep_off_caller();
     job = Job{nest, buffers, params, status, total, block, chunk};
     __atomic_store_n(&next_unit, 0l, __ATOMIC_RELAXED);
     __atomic_store_n(&most_inside, threads - 1, __ATOMIC_RELAXED);

@@ -228,9 +228,7 @@ def test_a_forked_child_is_told_to_spawn() -> None:
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="the usual device elsewhere is the cpu")
 def test_metal_is_the_usual_device() -> None:
-    script = (
-        "import metaljit as mj; from metaljit.kernels import current_device; print(current_device().name)"
-    )
+    script = "import metaljit as mj; from metaljit.runtime.device import current; print(current().name)"
     environment = {k: v for k, v in os.environ.items() if k != "METALJIT_DEVICE"}
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True

@@ -257,7 +257,7 @@ def test_many_launches_on_any_device_keep_nothing(place: str) -> None:
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert kept < 600_000
+    assert kept < 1_000_000
 
 
 # ---- loops ----

@@ -113,7 +113,6 @@ def test_a_file_that_was_edited_after_it_was_imported_gives_no_other_functions_t
             assert e.slug == "no-source"  # noqa: PT017
 
 
-@pytest.mark.xfail(strict=True, reason="the lines that were read once are taken again")
 def test_a_file_that_was_edited_and_imported_again_gives_its_new_text(tmp_path: Path) -> None:
     file = tmp_path / "again.py"
     for amount in (3, 44, 5):

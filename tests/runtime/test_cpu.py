@@ -80,10 +80,10 @@ def test_small_and_serial_work_stays_on_the_calling_thread(
 ) -> None:
     monkeypatch.setattr(pool, "threads", lambda: 4)
 
-    def never(self: Any, *_: Any) -> Any:
+    def never() -> int:
         raise AssertionError("shared")
 
-    monkeypatch.setattr("metaljit.runtime.cpu.CpuPipeline._shared", never)
+    monkeypatch.setattr(pool, "parallel_for", never)
     program = tiles(10**6 if serial else 1, serial)
     assert (Launcher(cpu, program)([np.zeros((9, 9), F)]) == 1).all()
     if not serial:
@@ -338,17 +338,12 @@ def test_threads_that_are_no_number(monkeypatch: pytest.MonkeyPatch, text: str) 
         pool.threads.cache_clear()
 
 
-@pytest.mark.parametrize("direct", [True, False])
-def test_both_ways_to_the_elements(monkeypatch: pytest.MonkeyPatch, direct: bool) -> None:
-    assert cpu.reads_directly(object.__basicsize__)
-    assert not cpu.reads_directly(object.__basicsize__ + 8)
-    monkeypatch.setattr(cpu, "DIRECT", direct)
-    monkeypatch.setattr(cpu, "handle", id if direct else cpu.address)
-    monkeypatch.setattr(pool, "threads", lambda: 2)
-    for cost in (1, 10**6):
-        assert (Launcher(Cpu(), tiles(cost))([np.zeros((30, 40), F)]) == 1).all()
-    a = np.arange(6, dtype=F).reshape(2, 3)
-    np.testing.assert_array_equal(Launcher(Cpu(), p.added())([a[:, 1:], a[:, 1:]]), 2 * a[:, 1:])
+def test_arrays_lie_in_memory_as_the_header_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cpu._as_expected()
+    monkeypatch.setattr(cpu, "HEAD", object.__basicsize__ + 8)
+    assert not cpu._as_expected()
+    with pytest.raises(InternalError, match="NumPy's arrays"):
+        Cpu()
 
 
 def test_a_launch_is_refused_by_number_of_values(cpu: Cpu) -> None:

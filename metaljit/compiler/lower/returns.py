@@ -6,7 +6,7 @@ found by lowering its body once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from metaljit.grammar import tree
@@ -91,25 +91,29 @@ def return_(body: Body, node: tree.Return) -> None:
     value: Value = Literal(None)
     if node.value is not None:
         value = expressions.lower(body, node.value)
-    body.returns.append((value, node.span))
     plan: ResultPlan = body.plan
     if plan.value is not None and plan.fixed:
         span = node.value.span if node.value is not None else node.span
-        parts = [
-            implicit(
-                body,
-                v,
-                t.type,
-                span,
-                "the result" if body.is_kernel else f"the result of {body.function.name!r}",
-            ).expr
-            for v, t in _matched(body, value, plan.value, span)
-        ]
-        body.emit(ir.Return(tuple(parts), node.span))
+        what = "the result" if body.is_kernel else f"the result of {body.function.name!r}"
+        parts = [implicit(body, v, t.type, span, what) for v, t in _matched(body, value, plan.value, span)]
+        body.emit(ir.Return(tuple(p.expr for p in parts), node.span))
+        value = _with_ranges(plan.value, iter(parts))
     else:
         numbers = [typed(v, node.span).expr for v in leaves(value) if isinstance(v, Typed)]
         body.emit(ir.Return(tuple(numbers), node.span))
+    body.returns.append((value, node.span))
     body.done = True
+
+
+def _with_ranges(pattern: Value, parts: Iterator[Typed]) -> Value:
+    """The pattern with what is known of the integers that are returned."""
+    match pattern:
+        case Group(items, index):
+            return Group(tuple(_with_ranges(i, parts) for i in items), index)
+        case Typed():
+            return _pattern(pattern.type, next(parts).poly)
+        case _:
+            return pattern
 
 
 def _matched(body: Body, value: Value, pattern: Value, span: Span) -> list[tuple[Value, Typed]]:
@@ -131,7 +135,7 @@ def _matched(body: Body, value: Value, pattern: Value, span: Span) -> list[tuple
 def join_returns(body: Body, function: tree.Function) -> ResultPlan:
     """The plan that fits all `return`s of a device function."""
     if body.plan.fixed:
-        return body.plan  # type: ignore[no-any-return]
+        return ResultPlan(body.returns[0][0], True) if len(body.returns) == 1 else body.plan
     if not body.returns:
         return ResultPlan(Literal(None), False)
     # a single `return` is no join: its literals stay literals
