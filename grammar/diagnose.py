@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from keyword import iskeyword
 
+from metaljit.frozen import mutable
 from metaljit.grammar.mistakes import LONGEST_SHOWN, fault
 from metaljit.grammar.tokens import CLOSERS, OPENERS, Token, character
 from metaljit.source import SyntaxFault
@@ -86,7 +86,7 @@ _ASSIGNMENT = re.compile(r"[ \t]*([-+*/%@&|^]|\*\*|//|<<|>>)?=(?!=)")
 _MOST_NAMED = 4
 
 
-@dataclass
+@mutable
 class Stop:
     """Where the parser stopped: at the last token of `seen`, with `rest` to come.
 

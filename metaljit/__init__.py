@@ -16,6 +16,7 @@ Nothing is compiled or probed when this is imported.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from .kernels import VERSION as __version__
@@ -36,6 +37,9 @@ from .source import (
     TypeFault,
 )
 from .symbols import MJK_NAMES, Dim, Pack, dims, dtypes
+
+if sys.platform != "darwin":
+    from .runtime import cpu as _cpu  # noqa: F401 (the default device there: the first call need not wait for it)
 
 if TYPE_CHECKING:
     from . import ops as ops

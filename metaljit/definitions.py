@@ -12,24 +12,27 @@ import linecache
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .dtypes import DType, Vec
+from .frozen import mutable
 from .runtime.cache import key
 from .source import Diagnostic, Source, SyntaxFault, shown_path
 from .symbols import MISSING, Builtin, Dim, DTypeVariable, FunctionText, Namespace, Pack, mark
 
+_HEADER = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
+_INDENT = re.compile(r"[ \t]*")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*")
 # How to get a captured object: a function and the name to call it with.
 Watch: TypeAlias = tuple[Callable[[str], Any], str]
 _STABLE = (Builtin, DType, Vec, Dim, Pack, DTypeVariable)
 
 
-@dataclass(eq=False)
+@mutable
 class Definition:
     """One `def`. `lookup` finds a free name's Python object, or MISSING."""
 
@@ -245,7 +248,7 @@ def python_source(function: types.FunctionType, lookup: Callable[[str], Any]) ->
                 help="put `@mj.kernel` directly above the `def`, below the other decorator",
             )
         )
-    lines, first = _lines(function), code.co_firstlineno
+    lines, name = _lines(function)
     if not lines:
         raise SyntaxFault(
             Diagnostic(
@@ -254,24 +257,23 @@ def python_source(function: types.FunctionType, lookup: Callable[[str], Any]) ->
                 help="put it into a file, or give the text: `mj.kernel_from_text('''@kernel\ndef …''')`",
             )
         )
-    header = next(line for line in lines if re.match(r"\s*(async\s+)?def\b", line))
-    if not re.match(rf"\s*(async\s+)?def\s+{re.escape(function.__name__)}\b", header):
+    if name != code.co_name:
         raise SyntaxFault(
             Diagnostic(
                 "no-source",
                 f"the file of `def {function.__name__}` was changed after it was imported",
-                where=f"{shown_path(code.co_filename)}:{first}",
+                where=f"{shown_path(code.co_filename)}:{code.co_firstlineno}",
                 help="start Python anew, or reload the module",
             )
         )
-    indent = re.match(r"[ \t]*", lines[0])
+    indent = _INDENT.match(lines[0])
     prefix = indent[0] if indent else ""
     text = "".join(_dedented(line, prefix) for line in lines)
-    return Source(shown_path(code.co_filename), _own_decorators(text, lookup), first, prefix)
+    return Source(shown_path(code.co_filename), _own_decorators(text, lookup), code.co_firstlineno, prefix)
 
 
-def _lines(function: types.FunctionType) -> list[str]:
-    """The lines from the first decorator to the end of the body; none where Python has no source.
+def _lines(function: types.FunctionType) -> tuple[list[str], str]:
+    """The lines from the first decorator to the end of the body, and whose `def` it is; none where Python has no source.
 
     The end is where the code ends, and then as far as lines are indented more than the `def`: statements that give
     no code may follow. (The standard library finds it with a tokenizer, in twice the time of a warm first call.)
@@ -279,9 +281,9 @@ def _lines(function: types.FunctionType) -> list[str]:
     code = function.__code__
     linecache.checkcache(code.co_filename)  # the file may have been changed, and the module reloaded
     lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
-    header = next((k for k, line in enumerate(lines) if re.match(r"\s*(async\s+)?def\b", line)), None)
-    if header is None or not lines[0].lstrip().startswith(("@", "def", "async")):
-        return []
+    header, found = next(((k, m) for k, line in enumerate(lines) if (m := _HEADER.match(line))), (0, None))
+    if found is None or not lines[0].lstrip().startswith(("@", "def", "async")):
+        return [], ""
     last = max(header + 1, _last_line(code) - code.co_firstlineno + 1)
     indent = len(lines[header]) - len(lines[header].lstrip())
     while last < len(lines):
@@ -291,7 +293,7 @@ def _lines(function: types.FunctionType) -> list[str]:
         last += 1
     while last > header + 1 and not lines[last - 1].strip():
         last -= 1
-    return lines[:last]
+    return lines[:last], found[1]
 
 
 def _last_line(code: types.CodeType) -> int:

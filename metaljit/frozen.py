@@ -1,6 +1,6 @@
-"""`@frozen`: what `@dataclass(frozen=True)` gives, made without compiling code.
+"""`@frozen` and `@mutable`: what `@dataclass(frozen=True)` and `@dataclass(eq=False)` give, made without compiling code.
 
-A frozen dataclass costs a third of a millisecond to define, because its methods are text that Python compiles;
+A dataclass costs a third of a millisecond or more to define, because its methods are text that Python compiles;
 there are a hundred of them here, and the first call of a kernel would wait for them all. The methods below are
 closures instead. `dataclasses.replace`, `fields`, pattern matching and type checkers see a dataclass.
 """
@@ -20,22 +20,37 @@ _FIELD: Any = dataclasses._FIELD  # type: ignore[attr-defined]
 def frozen(cls: type[T]) -> type[T]:
     """Makes a class with annotated fields an immutable value: initialiser, equality, hash, text."""
     fields = _fields(cls)
-    positional = tuple(f.name for f in fields if not f.kw_only)
     compared = tuple(f.name for f in fields if f.compare)
-    own: dict[str, Any] = {
-        "__dataclass_fields__": {f.name: f for f in fields},
-        "__dataclass_params__": dataclasses._DataclassParams(  # type: ignore[attr-defined]
-            init=True, repr=True, eq=True, order=False, unsafe_hash=False, frozen=True
-        ),
-        "__match_args__": positional,
-        "__init__": _initialiser(cls.__qualname__, fields, positional),
-        "__repr__": _text(tuple(f.name for f in fields if f.repr)),
+    value = {
         "__eq__": _equality(compared),
         "__hash__": _hash(compared),
         "__setattr__": _refuse,
         "__delattr__": _refuse,
     }
-    for name, value in own.items():
+    return _give(cls, _common(cls, fields, is_frozen=True) | value)
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
+def mutable(cls: type[T]) -> type[T]:
+    """Gives a class with annotated fields an initialiser and a text; each object is equal to itself alone."""
+    return _give(cls, _common(cls, _fields(cls), is_frozen=False))
+
+
+def _common(cls: type[Any], fields: list[Field[Any]], *, is_frozen: bool) -> dict[str, Any]:
+    positional = tuple(f.name for f in fields if not f.kw_only)
+    return {
+        "__dataclass_fields__": {f.name: f for f in fields},
+        "__dataclass_params__": dataclasses._DataclassParams(  # type: ignore[attr-defined]
+            init=True, repr=True, eq=is_frozen, order=False, unsafe_hash=False, frozen=is_frozen
+        ),
+        "__match_args__": positional,
+        "__init__": _initialiser(cls.__qualname__, fields, positional),
+        "__repr__": _text(tuple(f.name for f in fields if f.repr)),
+    }
+
+
+def _give(cls: type[T], members: dict[str, Any]) -> type[T]:
+    for name, value in members.items():
         if cls.__dict__.get(name) is None:  # a class that defines __eq__ alone has __hash__ None
             setattr(cls, name, value)
     return cls
@@ -72,13 +87,18 @@ def _annotations(cls: type[Any]) -> dict[str, str]:
 def _initialiser(title: str, fields: list[Field[Any]], positional: tuple[str, ...]) -> Callable[..., None]:
     names = frozenset(f.name for f in fields)
     count, most = len(fields), len(positional)
+    defaults = {f.name: f.default for f in fields if f.default is not MISSING}
+    simple = all(f.default_factory is MISSING for f in fields)
+    least = sum(f.default is MISSING for f in fields) if simple else count
 
     def __init__(self: Any, *args: Any, **named: Any) -> None:
         values = self.__dict__
         if len(args) > most:
             raise TypeError(f"{title} takes {most} positional arguments and was given {len(args)}")
-        if not named and len(args) == count:
-            values.update(zip(positional, args, strict=True))
+        if not named and len(args) >= least:
+            if len(args) < count:
+                values.update(defaults)
+            values.update(zip(positional, args, strict=False))
             return
         given = dict(zip(positional, args, strict=False))
         wrong = given.keys() & named.keys() or named.keys() - names

@@ -37,6 +37,9 @@ class Interpreted(Kernel):
         moved = tuple(asarray(r, devices[0]) for r in (result if several else (result,)))
         return moved if several else moved[0]
 
+    def _prepare(self) -> None:
+        return
+
     def _launcher(self, key: Any, values: Sequence[Any]) -> Launcher:
         with self._lock:
             if key not in self._launchers:

@@ -158,6 +158,8 @@ class Kernel:
                 result = last.warm(args, out)
                 if result is not NotImplemented:
                     return result
+        if not self._launchers:
+            self._prepare()
         values = self._bind(args, named)
         key, passed = self._key(values)
         launcher = self._launchers.get(key)
@@ -291,12 +293,19 @@ class Kernel:
 
     # ---- specialising ----
 
+    def _chosen_device(self) -> devices.Device:
+        return devices.find(self._device) if self._device is not None else devices.current()
+
+    def _prepare(self) -> None:
+        """Before the text is parsed for a first call: the device may have something to do meanwhile."""
+        self._chosen_device().prepare()
+
     def _launcher(self, key: Any, values: Sequence[Any]) -> Launcher:
         with self._lock:
             found = self._launchers.get(key)
             if found is not None:
                 return found  # type: ignore[no-any-return]
-            place = devices.find(self._device) if self._device is not None else devices.current()
+            place = self._chosen_device()
             kinds = [p.kind for p in self.parameters]
             passed = [k for k, kind in enumerate(kinds) if kind != "const"]
             made = Launcher(place, self._program(values), passed, len(kinds))

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from . import outlines
 from .definitions import Definition
+from .frozen import mutable
 from .kernels import Function, Kernel
 from .source import Diagnostic, Source, Span, SyntaxFault, shown_path
 from .symbols import MISSING, MJK_NAMES, Builtin, Namespace
@@ -25,7 +26,7 @@ DEPTH_LIMIT = 32  # files that import each other in a chain
 _HOST_MODULES = ("math", "numpy")
 
 
-@dataclass(eq=False)
+@mutable
 class Unit:
     """One file's text and names while it is loaded. `within` is the folder that imports may not leave."""
 
@@ -45,7 +46,7 @@ class Unit:
         return OPERATIONS.get(name, MISSING)
 
 
-@dataclass(eq=False)
+@mutable
 class Loading:
     """One `load_kernels`: the chain of files that are being read, and those read already, each once."""
 

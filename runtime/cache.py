@@ -20,11 +20,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from metaljit.frozen import frozen
+from metaljit.frozen import frozen, mutable
 from metaljit.source import DeviceFault, Diagnostic, MetaljitError
 
 try:  # hashlib loads OpenSSL, which takes longer than the first call of a cached kernel should
@@ -66,7 +66,7 @@ class Info:
     trouble: str | None
 
 
-@dataclass
+@mutable
 class Disk:
     """The entries in one folder (None: nothing is kept). Any number of processes may use a folder at once."""
 

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from math import prod
 from struct import Struct, pack, unpack
-from typing import Any
 
 import numpy as np
 
@@ -60,13 +59,14 @@ class Cpu(Device):
             raise InternalError("NumPy's arrays lie in memory in a way that the cpu device does not know")
         self._libraries: Once[ctypes.CDLL] = Once()
 
-    def pipeline(self, program: Program) -> Pipeline:
-        name = key(text(program), program.math)
-        return CpuPipeline(program, self._libraries.get(name, lambda: self._build(program)))
+    def prepare(self) -> None:
+        pool.prepare()
 
-    def _build(self, program: Program) -> ctypes.CDLL:
+    def pipeline(self, program: Program) -> Pipeline:
+        source = text(program)
         flags = toolchain.FAST_MATH if program.math == "fast" else ()
-        return load(text(program), program.name, flags, on_miss=pool.prepare)
+        built = self._libraries.get(key(source, *flags), lambda: load(source, program.name, flags))
+        return CpuPipeline(program, built)
 
     def empty(self, nbytes: int) -> Buffer:
         memory = np.empty(nbytes, np.uint8)
@@ -78,16 +78,10 @@ class Cpu(Device):
 
 
 def text(program: Program) -> str:
-    """All that is compiled for a program: the nest, and `mj_launch`, which `launch.h` explains."""
+    """All that is compiled for a program."""
     return (
         f"{included(program.msl + program.cpu.text)}{program.msl}\n"
-        f"#pragma GCC visibility push(default)\n{program.cpu.text}\n"
-        '#include "launch.h"\n'
-        'extern "C" int mj_launch(const mj_plan* plan, char* const* objects, const void* params, unsigned* status, '
-        "int check) {\n"
-        f"    return mj_run<{len(program.buffers)}>({program.cpu.entry}, plan, objects, {HEAD}, params, status, check);\n"
-        "}\n"
-        "#pragma GCC visibility pop\n"
+        f"#pragma GCC visibility push(default)\n{program.cpu.text}\n#pragma GCC visibility pop\n"
     )
 
 
@@ -111,9 +105,9 @@ class CpuPipeline(Pipeline):
 
     def __init__(self, program: Program, library: ctypes.CDLL) -> None:
         self._program = program
-        self._launch: Any = library.mj_launch
-        self._launch.restype = ctypes.c_int
-        self._launch.argtypes = (*(ctypes.c_void_p,) * 4, ctypes.c_int)
+        self._library = library
+        self._nest = ctypes.cast(library[program.cpu.entry], ctypes.c_void_p).value or 0
+        self._launch = pool.launch()
         self._pack = Struct(f"{len(program.buffers)}P").pack
 
     def bind(self, env: Mapping[str, Number]) -> Dispatch:
@@ -136,9 +130,9 @@ class CpuPipeline(Pipeline):
         return dispatch
 
     def _plan(self, env: Mapping[str, Number]) -> bytes:
-        """The numbers of `launch.h`."""
+        """The numbers of `mj_plan` in `launch.cpp`."""
         arrays = {a.name: a for a in self._program.arrays}
-        numbers = [id(np.ndarray), *self._schedule(env)]
+        numbers = [self._nest, id(np.ndarray), HEAD, len(self._program.buffers), *self._schedule(env)]
         for name in self._program.buffers:
             a = arrays[name]
             shape = [int(evaluate(e, env)) for e in a.shape] + [a.lanes] * (a.lanes > 1)
@@ -146,16 +140,16 @@ class CpuPipeline(Pipeline):
             numbers += [id(a.dtype.numpy), flags, prod(shape) * a.dtype.nbytes, len(shape), *shape]
         return pack(f"{len(numbers)}q", *numbers)
 
-    def _schedule(self, env: Mapping[str, Number]) -> tuple[int, int, int, int, int]:
-        """Units, columns of a unit, units at a time, threads, and the pool's entry."""
+    def _schedule(self, env: Mapping[str, Number]) -> tuple[int, int, int, int]:
+        """Units, columns of a unit, units at a time, and threads."""
         nest = self._program.cpu
         rows, columns = int(evaluate(nest.rows, env)), int(evaluate(nest.columns, env))
         threads = min(pool.threads(), int(self._duration(rows * columns, env) / WORTH_A_THREAD_NS))
         if nest.serial or threads < 2:
-            return rows, max(columns, 1), 1, 1, 0
+            return rows, max(columns, 1), 1, 1
         block = split(rows, columns, threads)
         units = rows * -(-columns // block)
-        return units, block, max(units // (CHUNKS * threads), 1), threads, pool.parallel_for()
+        return units, block, max(units // (CHUNKS * threads), 1), threads
 
     def _duration(self, elements: int, env: Mapping[str, Number]) -> float:
         """Nanoseconds on one thread, as a guess: what the compiler counted, or what the arrays hold."""
@@ -175,7 +169,7 @@ def split(rows: int, columns: int, threads: int) -> int:
 
 
 def _as_expected() -> bool:
-    """Whether NumPy's array objects lie in memory as `launch.h` reads them."""
+    """Whether NumPy's array objects lie in memory as `launch.cpp` reads them."""
     a = np.zeros((4, 5), np.uint8)[1:]
     data, rank, shape, strides, _, dtype, flags = unpack("PiPPPPi", ctypes.string_at(id(a) + HEAD, 56)[:52])
     extents = ctypes.cast(shape, ctypes.POINTER(ctypes.c_long))[:2]

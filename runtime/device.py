@@ -105,6 +105,10 @@ class Device(ABC):
     limits: Limits
     in_place: bool
 
+    def prepare(self) -> None:
+        """Starts in the background what a first pipeline needs, while its program is still being made."""
+        return
+
     @abstractmethod
     def pipeline(self, program: Program) -> Pipeline:
         """The compiled program: from memory, from disk, or compiled now.

@@ -1,6 +1,6 @@
-"""The thread pool of the cpu device: how many threads, and the compiled `shim/pool.cpp`.
+"""The compiled part of the cpu device, `shim/launch.cpp`: the launch of kernels, and the threads that share them.
 
-The pool is built in the background while the first kernel compiles, so that it costs a first call nothing.
+It is built in the background while the first kernel is parsed and compiled, so that it costs a first call nothing.
 """
 
 from __future__ import annotations
@@ -8,14 +8,17 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from metaljit.runtime.cache import Once
-from metaljit.runtime.library import SHIM, load
+from metaljit.runtime.library import SHIM, is_kept, load
 from metaljit.source import DeviceFault, Diagnostic
 
 _built: Once[ctypes.CDLL] = Once()
 _asked = False
+_FLAGS = ("-O0",)  # compiled in a third of the time; it does little, and waits for the rest
 
 
 @cache
@@ -37,30 +40,39 @@ def threads() -> int:
     return os.cpu_count() or 1
 
 
-def parallel_for() -> int:
-    """The address of the compiled pool's `mj_parallel_for`."""
-    return ctypes.cast(_built.get("pool", _build).mj_parallel_for, ctypes.c_void_p).value or 0
+def launch() -> Callable[[bytes, bytes, bytes, object, int], int]:
+    """`mj_launch(plan, objects, params, status, check)` of `launch.cpp`."""
+    function: Any = _built.get("launch", _build).mj_launch
+    function.restype = ctypes.c_int
+    function.argtypes = (*(ctypes.c_void_p,) * 4, ctypes.c_int)
+    return function  # type: ignore[no-any-return]
 
 
 def prepare() -> None:
-    """Starts to build the pool in the background, once; whoever needs it waits, or sees its failure."""
+    """Starts to compile it in the background if it must be, once; whoever needs it waits, or sees its failure."""
     global _asked
-    if _asked or threads() == 1:
+    if _asked:
         return
     _asked = True
-    threading.Thread(target=_try_to_build, name="metaljit-pool").start()
+    if not is_kept(_text(), _FLAGS):
+        threading.Thread(target=_try_to_build, name="metaljit-launch").start()
 
 
 def _try_to_build() -> None:
     try:
-        _built.get("pool", _build)
+        _built.get("launch", _build)
     except Exception:  # kept by Once, and raised where the pool is used
         return
 
 
+@cache
+def _text() -> str:
+    with open(os.path.join(SHIM, "launch.cpp"), encoding="utf-8") as file:
+        return file.read()
+
+
 def _build() -> ctypes.CDLL:
-    with open(os.path.join(SHIM, "pool.cpp"), encoding="utf-8") as file:
-        library = load(file.read(), "the thread pool")
+    library = load(_text(), "the launch of kernels", _FLAGS)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=library.mj_after_fork)
     return library

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..dtypes import DType
-from ..frozen import frozen
+from ..frozen import frozen, mutable
 
 Monomial = tuple[int, ...]  # symbol numbers, ascending, with repetition
 STEPS = 400  # of one proof; far above what real kernels need
@@ -91,7 +91,7 @@ class Bound:
     limit: Poly
 
 
-@dataclass
+@mutable
 class Facts:
     """The symbols there are and what holds of them here. Later symbols are bounded by earlier ones."""
 

@@ -143,7 +143,7 @@ def _bound(m: ir.Margin, printer: Printer) -> str:
 def _split(
     kernel: ir.Kernel, text: Text, printer: Printer, ranges: dict[int, tuple[str, str]], axis: int
 ) -> None:
-    """The row before, within and after its margins."""
+    """The row within its margins, then what is before and after: in one loop, since each costs compile time."""
     out = printer.out
     conditions = [ranges[-1][0]] if -1 in ranges else []
     for k, var in enumerate(kernel.positions[:axis]):
@@ -156,8 +156,8 @@ def _split(
     whole = " && ".join(conditions)
     out.line(f"const long from = {f'{whole} ? {start} : last' if whole else start};")
     out.line(f"const long to = {f'{whole} ? {stop} : last' if whole else stop};")
-    for a, b, flag in (("first", "from", "<false>"), ("from", "to", "<true>"), ("to", "last", "<false>")):
-        _inner(kernel, text, printer, kernel.positions[axis:], [], a, b, flag)
+    _inner(kernel, text, printer, kernel.positions[axis:], [], "from", "to", "<true>")
+    _inner(kernel, text, printer, kernel.positions[axis:], [], "first", "last", "<false>", skipped="from")
 
 
 def _inner(
@@ -169,15 +169,19 @@ def _inner(
     first: str,
     last: str,
     flag: str,
+    skipped: str = "",
 ) -> None:
+    """With `skipped` the columns from there until `to` are left out."""
     out = printer.out
     saved = set(printer.scope.taken)
-    if flag == "<false>" and text.usage.inside and not extents:
+    if skipped:
         # the few elements at the border: vectors of them cost compile time and gain nothing
         out.line("#pragma clang loop vectorize(disable) unroll(disable)")
     single = len(positions) == 1
     index = printer.declare(positions[0]).split()[-1] if single else printer.scope.new("column")
     with out.block(f"for (int {index} = int({first}); {index} < int({last}); ++{index})"):
+        if skipped:
+            out.line(f"if ({index} == {skipped} && ({index} = int(to)) >= last) {{ break; }}")
         if not single:
             _unravel(printer, positions, extents, index)
         arguments = ["p"]

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from ..conversions import spell_bitcast, spell_cast, spell_saturate
 from ..dtypes import BF16, BOOL, F32, I32, I64, U32, DType, Type, Vec
-from ..frozen import frozen
+from ..frozen import frozen, mutable
 from ..operation_rules import (
     ADD,
     BIT_AND,
@@ -94,7 +94,7 @@ def is_plain(e: ir.Expr) -> bool:
             return False
 
 
-@dataclass
+@mutable
 class Emitter:
     """Lines of text, indented, each with the user's span."""
 
@@ -127,7 +127,7 @@ class Emitter:
         self.line(end)
 
 
-@dataclass
+@mutable
 class Printer:
     """One kernel's text while it is written."""
 

@@ -6,13 +6,14 @@ In: IR. Out: sets, through called functions as well. The printer makes parameter
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
+from ..frozen import mutable
 from . import ir
 
 
-@dataclass
+@mutable
 class Usage:
     buffers: dict[str, ir.Buffer] = field(default_factory=dict)
     locals: dict[int, ir.Local] = field(default_factory=dict)

@@ -269,8 +269,7 @@ def f(x: f32[N]) -> f32[N]:
 heavy = {"lark", "click", "rich", "subprocess", "ml_dtypes", "platformdirs", "PIL", "hypothesis", "metalcompute"}
 loaded = set(sys.modules) - before[0]
 print(sorted(heavy & {m.split(".")[0] for m in loaded}))
-print(sorted(m for m in loaded if m.startswith(("metaljit.compiler", "metaljit.grammar", "metaljit.runtime.cpu",
-    "metaljit.runtime.metal", "metaljit.runtime.pool", "metaljit.runtime.toolchain"))))
+print(sorted(m for m in loaded if m.startswith(("metaljit.compiler", "metaljit.grammar", "metaljit.runtime.metal"))))
 print(started[before[1]:])
 """
     path = Path(os.environ["METALJIT_CACHE_DIR"]) / "never"

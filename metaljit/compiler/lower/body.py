@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from metaljit.grammar import tree
 
 from ...dtypes import I32, DType, Type, Vec
 from ...extents import Extent, Lit, Op, Sym, show
-from ...frozen import frozen
+from ...frozen import frozen, mutable
 from ...program import INDEX_MAX, Uniform
 from ...source import Diagnostic, Span
 from .. import ir
@@ -44,7 +44,7 @@ class Site:
     span: Span
 
 
-@dataclass
+@mutable
 class Unit:
     """One kernel being compiled."""
 
@@ -224,7 +224,7 @@ class Unit:
         return Typed(ir.Lane(value.expr, k, value.type.scalar))
 
 
-@dataclass
+@mutable
 class Carried:
     """A name that a loop carries: its variable and what the name holds at the start of a turn.
 
@@ -241,7 +241,7 @@ class Carried:
     shared: bool = False
 
 
-@dataclass
+@mutable
 class LoopFrame:
     """A loop around where lowering stands: what it carries, and how `break` is spelled in it.
 
@@ -275,14 +275,14 @@ class LoopFrame:
         return None if item else value
 
 
-@dataclass
+@mutable
 class Attempt:
     """A lowering that is forgotten unless `keep` is set."""
 
     keep: bool = False
 
 
-@dataclass
+@mutable
 class Body:
     """A function's body where lowering stands."""
 

@@ -9,7 +9,7 @@ A Literal takes its type from what it meets; a Typed has one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
 
@@ -48,7 +48,7 @@ def fault(
     raise Fault(Diagnostic(slug, message, span, label, second, help))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Literal:
     """A number (or string) that has no type yet. Equal are equal texts: 2 is not 2.0, 1 not True, 0.0 not -0.0."""
 

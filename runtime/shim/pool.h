@@ -186,8 +186,8 @@ void settle() {
 MJ_EXPORT void mj_after_fork() { busy = 0; }
 
 // Runs nest over the units [0, total), `chunk` at a time, on up to `threads` threads, the caller's included.
-MJ_EXPORT void mj_parallel_for(mj_nest nest, void* const* buffers, const void* params, unsigned* status,
-                               long total, long block, long chunk, int threads) {
+static void parallel_for(mj_nest nest, void* const* buffers, const void* params, unsigned* status,
+                         long total, long block, long chunk, int threads) {
     if (threads < 2 || total <= chunk || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {
         nest(buffers, params, status, 0, total, block);
         return;
