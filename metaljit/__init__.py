@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .kernels import VERSION as __version__
+from .compiled import VERSION as __version__
 from .kernels import Function, Kernel, Spec, function, kernel, spec
 from .runtime import device as _devices
 from .runtime.array import Array, asarray

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .cli_errors import FAULT, Group, echo, progress
-from .kernels import VERSION
+from .compiled import VERSION
 from .runtime.device import current
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import Literal
 import numpy as np
 
 from .cli_errors import progress
+from .compiled import VERSION
 from .frozen import frozen
-from .kernels import VERSION
 from .modules import kernel_from_text
 from .runtime import cache, toolchain
 from .runtime import device as devices

@@ -19,11 +19,12 @@ import numpy as np
 from .arguments import Argument, ArrayArgument, ConstArgument, ScalarArgument
 from .cli_errors import fault, progress
 from .cli_kernels import Kind, Kinds, TypeSpec, kinds_of, signature
+from .compiled import VERSION, Parameter
 from .compiler.ir_text import show
 from .compiler.lower.kernel import lower_kernel
 from .dtypes import from_numpy
 from .extents import show as show_extent
-from .kernels import VERSION, Kernel, Parameter, Spec
+from .kernels import Kernel, Spec
 from .program import ArrayParam, Program
 from .source import Diagnostic, Span, TypeFault
 

@@ -109,6 +109,23 @@ def is_fixed(name: str, value: Any) -> bool:
     )
 
 
+def watched(definition: Definition) -> list[Watch]:
+    """How to get the captured objects that may change, in this definition and in the functions it uses."""
+    found: list[Watch] = []
+    todo, seen = [definition], {id(definition)}
+    while todo:
+        d = todo.pop()
+        for name, value in d.captured() if not d.is_fixed else ():
+            if is_fixed(name, value):
+                continue
+            found.append(d.watch(name))
+            inner = definition_of(value)
+            if inner is not None and id(inner) not in seen:
+                seen.add(id(inner))
+                todo.append(inner)
+    return found
+
+
 def definition_of(value: Any) -> Definition | None:
     """The definition behind a kernel or function object."""
     found = mark(value, "definition")

@@ -6,7 +6,6 @@ ranks of the arrays, the values of constants and of captured names; then the dev
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 import re
@@ -14,15 +13,15 @@ import reprlib
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from types import NoneType
 from typing import Any, NoReturn, overload
 
 import numpy as np
 
-from . import definitions
+from . import compiled, definitions
 from .arguments import Argument, ArrayArgument, ConstArgument, ScalarArgument
+from .compiled import Parameter
 from .definitions import Definition
 from .dtypes import from_numpy
 from .extents import show
@@ -30,14 +29,10 @@ from .frozen import frozen
 from .program import Program
 from .runtime import device as devices
 from .runtime.array import describe_dtype
-from .runtime.cache import disk
-from .runtime.cache import key as digest
 from .runtime.device import chosen
 from .runtime.launch import Launcher
 from .runtime.warm import Warm
 from .source import Diagnostic, LaunchFault, Span, SyntaxFault, TypeFault
-
-VERSION = "0.1.0"
 
 
 @frozen
@@ -55,38 +50,6 @@ class Spec:
 def spec(shape: Sequence[int | None], dtype: Any) -> Spec:
     """`spec((None, None), f32)`: an array by dtype (of NumPy or the language) and shape."""
     return Spec(tuple(shape), getattr(dtype, "numpy", None) or np.dtype(dtype))
-
-
-@frozen
-class Parameter:
-    """What a call needs to know of a parameter: `kind` is array, scalar, const, out or inout."""
-
-    name: str
-    kind: str
-    has_default: bool
-    default: Any
-    keyword_only: bool = False
-
-
-@cache
-def identity() -> str:
-    """The compiler's own identity, part of every key on disk: its version, and which files it is made of."""
-    import metaljit.grammar
-
-    home = Path(__file__).parent
-    found = [VERSION]
-    for folder in (
-        home,
-        home / "compiler",
-        home / "compiler" / "lower",
-        Path(metaljit.grammar.__file__).parent,
-    ):
-        with os.scandir(folder) as entries:
-            for e in sorted(entries, key=lambda e: e.name):
-                if e.is_file():
-                    status = e.stat()
-                    found.append(f"{e.name} {status.st_size} {status.st_mtime_ns}")
-    return "\n".join(found)
 
 
 # Read once: a call of a compiled kernel takes microseconds, and so would this.
@@ -186,7 +149,7 @@ class Kernel:
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters that a call passes (those declared `Out` are not)."""
         if self._parameters is None:
-            self._parameters = _read_parameters(self.definition)
+            self._parameters = compiled.parameters(self.definition)
         return self._parameters
 
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
@@ -285,7 +248,7 @@ class Kernel:
             watched, before, key = last
             if all(map(operator.is_, before, [get(name) for get, name in watched])):
                 return key
-        watched = _watched(self.definition)
+        watched = definitions.watched(self.definition)
         now = [get(name) for get, name in watched]
         key = self.definition.fingerprint()
         self._captures = (watched, now, key)
@@ -321,7 +284,7 @@ class Kernel:
         key = (self._captured(), *((n, repr(a)) for n, a in arguments.items()))
         with self._lock:
             if key not in self._programs:
-                self._programs[key] = _compiled(self.definition, arguments, key)
+                self._programs[key] = compiled.program(self.definition, arguments, key)
             return self._programs[key]
 
     def _argument(self, p: Parameter, value: Any) -> Argument:
@@ -404,72 +367,6 @@ def _unfit(value: Any) -> str | None:
 
 def _shown_grid(program: Program) -> str:
     return f"{show(program.launches[0].threads)} threads"
-
-
-def _watched(definition: Definition) -> list[definitions.Watch]:
-    """How to get the captured objects that may change, in this definition and in the functions it uses."""
-    found: list[definitions.Watch] = []
-    todo, seen = [definition], {id(definition)}
-    while todo:
-        d = todo.pop()
-        for name, value in d.captured() if not d.is_fixed else ():
-            if definitions.is_fixed(name, value):
-                continue
-            found.append(d.watch(name))
-            inner = definitions.definition_of(value)
-            if inner is not None and id(inner) not in seen:
-                seen.add(id(inner))
-                todo.append(inner)
-    return found
-
-
-def _compiled(definition: Definition, arguments: Mapping[str, Argument], key: tuple[Any, ...]) -> Program:
-    """The program from disk, or compiled now and kept there."""
-    name = digest("program", identity(), *(str(k) for k in key))
-    found = disk().get(name)
-    if found is not None:
-        try:
-            return Program.loads(found.decode())
-        except ValueError:
-            pass  # written by something else: compile anew
-    from .compiler.pipeline import compile_kernel
-
-    program = compile_kernel(definition.tree, definition.text.resolve, arguments)
-    disk().put(name, program.dumps().encode())
-    return program
-
-
-def _read_parameters(definition: Definition) -> tuple[Parameter, ...]:
-    """The parameters, from disk where the text is known, else from the tree."""
-    name = digest("parameters", identity(), definition.fingerprint(), definition.name)
-    found = disk().get(name)
-    if found is not None:
-        try:
-            return tuple(Parameter(n, k, h, _untuple(d), o) for n, k, h, d, o in json.loads(found))
-        except (ValueError, TypeError):
-            pass
-    from .compiler.lower.signature import declare
-    from .compiler.lower.values import Fault
-
-    try:
-        signature = declare(definition.tree, definition.text.resolve)
-    except Fault as e:
-        raise TypeFault(e.diagnostic) from None
-    made = tuple(
-        Parameter(p.name, p.kind, p.has_default, p.default, p.keyword_only)
-        for p in signature.params
-        if p.kind != "out"
-    )
-    try:
-        data = json.dumps([[p.name, p.kind, p.has_default, p.default, p.keyword_only] for p in made])
-    except TypeError:
-        return made  # a default that JSON has not, such as a NumPy scalar
-    disk().put(name, data.encode())
-    return made
-
-
-def _untuple(value: Any) -> Any:
-    return tuple(_untuple(v) for v in value) if isinstance(value, list) else value
 
 
 # ---- functions and decorators ----

@@ -86,7 +86,7 @@ def function(source: Source, name: str) -> tree.Function:
 
 def read(source: Source) -> Outline:
     """The outline of a text; SyntaxFault where the text is none."""
-    from .kernels import identity
+    from .compiled import identity
     from .runtime.cache import disk, key
 
     name = key("outline", identity(), source.text)

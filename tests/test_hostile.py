@@ -321,11 +321,6 @@ def test_recursion_of_any_kind_is_refused() -> None:
     text_refused(BODY + "    return f(x)\n", "kernel-in-kernel")
 
 
-SLOW = pytest.mark.xfail(
-    run=False, strict=True, reason="is refused only after all turns were compiled, half a minute later"
-)
-
-
 @pytest.mark.parametrize(
     ("text", "slugs"),
     [
@@ -339,7 +334,7 @@ SLOW = pytest.mark.xfail(
         pytest.param(
             BODY + "    s = 0.0\n    for a in offsets(3, 4):\n        for b in offsets(3, 4):\n            for c in offsets(3, 4):\n"
             "                s += a[0] * b[1] * c[2] * x[0]\n    return s\n",
-            ("unroll-limit",), id="unrolled loops", marks=SLOW,
+            ("unroll-limit",), id="unrolled loops",
         ),
         pytest.param(BODY + "    t = local_array(f32, 10 ** 30)\n    return x[0]\n", ("local-too-large",), id="local array"),
         pytest.param(BODY + "    t = (1, 2)\n" + "    t = (t, t)\n" * 40 + "    return x[0] + len(t)\n", (), id="pairs of pairs"),

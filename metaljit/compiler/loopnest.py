@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import ir
-from .msl import RAN, Emitter, Printer, Text, store_lines
+from .msl import RAN, Text, store_lines
+from .msl_statements import Emitter, Printer
 from .spelling import Scope, storage_name
 
 

@@ -65,6 +65,7 @@ class Unit:
         default_factory=dict
     )  # what functions return, by the types of their arguments
     unrolled: int = 0  # turns of unrolled loops so far
+    copies: int = 1  # turns of the unrolled loops around this place, multiplied
     loop_types: dict[Any, dict[str, Type]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     trying: int = 0  # loops around this place that would be unrolled if a constant were needed

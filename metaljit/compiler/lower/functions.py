@@ -72,10 +72,12 @@ def function(body: Body, node: tree.Call, text: FunctionText) -> Value:
     key = (text.key, parameters.key)
     if key not in unit.functions:
         unit.calls.append(text.key)
+        copies, unit.copies = unit.copies, 1  # made once, however often the loops around the call call it
         try:
             unit.functions[key] = _specialise(body, declaration, text, parameters, node)
         finally:
             unit.calls.pop()
+            unit.copies = copies
     made, template = unit.functions[key]
     return _emit_call(body, made, template, parameters, node.span)
 

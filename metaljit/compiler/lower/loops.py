@@ -8,8 +8,9 @@ the loop variable at compile time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NoReturn, TypeAlias
 
 from metaljit.grammar import tree
 
@@ -35,7 +36,7 @@ from .values import (
 )
 
 UNROLL_LIMIT = 1024
-UNROLLED_TURNS = 1 << 14  # of all unrolled loops of a kernel, tried and kept
+UNROLLED_TURNS = 1 << 13  # of all unrolled loops of a kernel, tried and kept
 
 
 @frozen
@@ -232,7 +233,8 @@ def unrolled(body: Body, node: tree.For, items: Sequence[Value]) -> None:
     def close(made: carried.Lowered) -> None:
         body.block += made.block
 
-    made = carried.run(body, carried.Turns(node, names, enter, turn, close, flows=not leaves))
+    with copied(body, len(items), span):
+        made = carried.run(body, carried.Turns(node, names, enter, turn, close, flows=not leaves))
     if not leaves:
         body.env.update({n: v for n, v in made.env.items() if n in targets})
         if made.done:
@@ -256,15 +258,34 @@ def _once(body: Body, node: tree.For, item: Value) -> None:
     body.emit(once)
 
 
+@contextmanager
+def copied(body: Body, turns: int, span: Span) -> Iterator[None]:
+    """Within are the turns of an unrolled loop. Loops in one another that multiply to far too many are refused at once."""
+    unit, before = body.unit, body.unit.copies
+    unit.copies = before * max(turns, 1)
+    try:
+        if (
+            unit.copies > 4 * UNROLLED_TURNS
+        ):  # more than the limit: an inner loop need not run in every outer turn
+            _refuse_turns(span)
+        yield
+    finally:
+        unit.copies = before
+
+
 def count_turn(body: Body, span: Span) -> None:
     """Bounds the copies of all unrolled loops together."""
     body.unit.unrolled += 1
     if body.unit.unrolled > UNROLLED_TURNS:
-        fault(
-            "unroll-limit",
-            f"the unrolled loops of this kernel have more than {UNROLLED_TURNS} turns together",
-            span,
-        )
+        _refuse_turns(span)
+
+
+def _refuse_turns(span: Span) -> NoReturn:
+    fault(
+        "unroll-limit",
+        f"the unrolled loops of this kernel have more than {UNROLLED_TURNS} turns together",
+        span,
+    )
 
 
 def leaving(nodes: Sequence[tree.Stmt]) -> set[str]:

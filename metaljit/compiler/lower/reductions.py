@@ -145,14 +145,15 @@ def _clause(body: Body, clause: tree.Clause, inner: Callable[[], None]) -> None:
 
 
 def _unrolled(body: Body, clause: tree.Clause, items: Sequence[Value], inner: Callable[[], None]) -> None:
-    for item in items:
-        loops.count_turn(body, clause.span)
-        carrying, body.loops = body.loops, []  # the target is the generator's own name
-        try:
-            statements.assign(body, clause.target, item, clause.span)
-        finally:
-            body.loops = carrying
-        _conditions(body, clause.conditions, inner)
+    with loops.copied(body, len(items), clause.span):
+        for item in items:
+            loops.count_turn(body, clause.span)
+            carrying, body.loops = body.loops, []  # the target is the generator's own name
+            try:
+                statements.assign(body, clause.target, item, clause.span)
+            finally:
+                body.loops = carrying
+            _conditions(body, clause.conditions, inner)
 
 
 def _counted(body: Body, clause: tree.Clause, r: loops.Range, inner: Callable[[], None]) -> None:
