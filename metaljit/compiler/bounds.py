@@ -98,6 +98,9 @@ class Facts:
     names: list[str] = field(default_factory=list)
     bounds: dict[int, list[Bound]] = field(default_factory=dict)
     nonneg: list[Poly] = field(default_factory=list)
+    quotients: dict[int, tuple[Poly, Poly]] = field(
+        default_factory=dict
+    )  # symbol: dividend, divisor of 1 and up
     stamp: int = 0  # names what is assumed here: equal stamps, equal assumptions
     stamps: int = 0
 
@@ -112,6 +115,12 @@ class Facts:
         ]
         return Poly({(number,): 1})
 
+    def quotient(self, name: str, dividend: Poly, divisor: Poly) -> Poly:
+        """floor(dividend / divisor) for a divisor that is proved to be positive."""
+        made = self.symbol(name, [0] if self.proves(dividend) else [])
+        self.quotients[self.number(made)] = (dividend, divisor)
+        return made
+
     def number(self, poly: Poly) -> int:
         ((monomial, _),) = poly.terms.items()
         return monomial[0]
@@ -123,6 +132,7 @@ class Facts:
         symbols = goal.symbols()
         if not symbols:
             return
+        self._assume_factors(goal)
         youngest = max(symbols)
         parts = goal.split(youngest)
         scale = parts[0].constant if parts else None
@@ -132,6 +142,16 @@ class Facts:
         # scale * s + B >= 0: a lower bound of s for a positive scale, else an upper one
         bound = Bound(True, scale, -parts[1]) if scale > 0 else Bound(False, -scale, parts[1])
         self.bounds[youngest].append(bound)
+
+    def _assume_factors(self, goal: Poly) -> None:
+        """Where a product is at least 1, so is each of its factors that is not negative: H * W > i >= 0 makes W positive."""
+        for monomial in goal.terms:
+            product = Poly({monomial: 1})
+            if len(monomial) < 2 or not self.proves(product - goal - 1):
+                continue
+            for s in monomial:
+                if self.proves(Poly({(s,): 1})):
+                    self.bounds[s].append(Bound(True, 1, Poly.of(1)))
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -150,14 +170,15 @@ class Facts:
         """Whether `goal >= 0` follows."""
         return self._prove(goal, [STEPS])
 
-    def _prove(self, goal: Poly, steps: list[int]) -> bool:
+    def _prove(self, goal: Poly, steps: list[int], facts: bool = True) -> bool:
+        """With `facts` one of the facts about products may be used, once."""
         constant = goal.constant
         if constant is not None:
             return constant >= 0
         steps[0] -= 1
         if steps[0] < 0:
             return False
-        if any(self._prove_without(goal - f, steps) for f in self.nonneg):
+        if facts and any(self._prove_with(f, goal, steps) for f in self.nonneg):
             return True
         youngest = max(goal.symbols())
         parts = goal.split(youngest)
@@ -166,20 +187,32 @@ class Facts:
         a, b = parts
         sign = a.constant
         if sign is None:
-            sign = 1 if self._prove(a, steps) else -1 if self._prove(-a, steps) else 0
+            sign = 1 if self._prove(a, steps, facts) else -1 if self._prove(-a, steps, facts) else 0
         if sign == 0:
             return False
+        if youngest in self.quotients and a.constant in (1, -1):
+            if self._prove(self._without_quotient(youngest, sign, b), steps, facts):
+                return True
         # goals are whole numbers: scale * goal > -scale is enough
         return any(
-            self._prove(a * bound.limit + b * bound.scale + (bound.scale - 1), steps)
+            self._prove(a * bound.limit + b * bound.scale + (bound.scale - 1), steps, facts)
             for bound in reversed(self.bounds[youngest])
             if bound.lower == (sign > 0)
         )
 
-    def _prove_without(self, goal: Poly, steps: list[int]) -> bool:
-        """A proof of a goal of extents alone, after a fact was taken from it: no second fact is tried."""
-        constant = goal.constant
-        return constant is not None and constant >= 0
+    def _prove_with(self, fact: Poly, goal: Poly, steps: list[int]) -> bool:
+        """Whether `goal >= fact`: at once, or where only extents are left, by their bounds."""
+        rest = goal - fact
+        constant = rest.constant
+        if constant is not None:
+            return constant >= 0
+        extents = all(bound.limit.constant is not None for s in rest.symbols() for bound in self.bounds[s])
+        return extents and self._prove(rest, steps, facts=False)
+
+    def _without_quotient(self, symbol: int, sign: int, rest: Poly) -> Poly:
+        """What sign * q + rest >= 0 means for q = floor(n / d): q <= r is n < (r + 1) * d, and q >= r is n >= r * d."""
+        dividend, divisor = self.quotients[symbol]
+        return (rest + 1) * divisor - dividend - 1 if sign < 0 else dividend + rest * divisor
 
     def fits(self, poly: Poly, dtype: DType) -> bool:
         """Whether the value surely lies within an integer type's range."""

@@ -107,7 +107,10 @@ class Table:
 
 @frozen
 class Apply:
-    """A row of the operation table; operands already have the row's types. `exact` says that + - * cannot wrap."""
+    """A row of the operation table; operands already have the row's types. `exact`: C's own operator will do.
+
+    That is: + - * do not wrap, and a division is of a number that is not negative by one that is positive.
+    """
 
     op: str
     args: tuple[Expr, ...]

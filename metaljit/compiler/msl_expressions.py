@@ -26,6 +26,7 @@ from ..operation_rules import (
     UNARY,
     Spelling,
     check,
+    form,
     spell,
 )
 from ..operations import OPERATIONS
@@ -40,6 +41,9 @@ PLAIN = frozenset(
 )
 
 
+UNWRAPPED = frozenset(("add", "subtract", "multiply", "negative"))
+
+
 def is_plain_logic(e: ir.Apply) -> bool:
     return e.op in ("logical_and", "logical_or") and e.type == BOOL and all(is_plain(a) for a in e.args)
 
@@ -49,7 +53,7 @@ def is_plain(e: ir.Expr) -> bool:
         case ir.Const() | ir.Read() | ir.Uniform():
             return True
         case ir.Apply(op, args, _, exact):
-            return (op in PLAIN or exact) and all(is_plain(a) for a in args)
+            return (op in PLAIN or (exact and op in UNWRAPPED)) and all(is_plain(a) for a in args)
         case ir.Lane(value, lane, _):
             return isinstance(lane, int) and is_plain(value)
         case ir.InRange(index, extent, _, _):
@@ -179,8 +183,10 @@ class Expressions:
         op = OPERATIONS[e.op]
         if is_plain_logic(e):
             return f"bool({self._logic(e)[0]})", PRIMARY  # C's `&` of two bools is an int
-        if e.exact and e.type == I32 and op.name in ("add", "subtract", "multiply", "negative"):
+        if e.exact and e.type == I32 and op.name in UNWRAPPED:
             spelling = spell(op, check(op, [U32] * len(e.args)), "precise")
+        elif e.exact and e.type == I32 and op.name == "floor_divide":
+            spelling = Spelling("{0} / {1}", *form("{0} / {1}", 2))
         else:
             spelling = spell(op, check(op, [a.type.scalar for a in e.args]), self.math)  # type: ignore[arg-type]
         return self._spelled(spelling, e.args, e.type)

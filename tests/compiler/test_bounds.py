@@ -121,3 +121,84 @@ def test_elimination_gives_a_sufficient_condition() -> None:
     kept = frozenset({facts.number(n), facts.number(x)})
     assert facts.eliminate(x + k, kept) == x - 2
     assert facts.eliminate(n - 1 - x - k, kept) == n - x - 3
+
+
+@st.composite
+def divisions(draw: st.DrawFn) -> tuple[Facts, list[dict[int, int]], tuple[Poly, Poly], Poly]:
+    """Facts about four symbols and products of them, all values that they allow, a quotient, and a goal about it."""
+    facts = Facts()
+    assumed: list[Poly] = []
+    symbols: list[Poly] = []
+    ranges: list[tuple[Poly, Poly]] = []
+    for k in range(4):
+        low = Poly.of(draw(st.integers(0, 1)))
+        high = Poly.of(draw(st.integers(1, 3)))
+        if k > 1:
+            high = high + symbols[k - 2] * draw(st.integers(0, 1))
+        symbols.append(facts.symbol(f"s{k}", [low], [high]))
+        ranges.append((low, high))
+    h, w = symbols[0], symbols[1]
+    if draw(st.booleans()):
+        assumed.append(h * w - symbols[2] - draw(st.integers(0, 2)))
+    if draw(st.booleans()):
+        assumed.append(symbols[2] * 2 - symbols[3] * draw(st.integers(1, 2)))
+    for fact in assumed:
+        facts.assume(fact)
+    allowed = [v for v in assignments(ranges) if all(evaluate(f, v) >= 0 for f in assumed)]
+    dividend = symbols[2] * draw(st.integers(0, 2)) + symbols[3] * draw(coefficients) + draw(coefficients)
+    divisor = draw(st.sampled_from([w, h, h * w, Poly.of(2), w + 1]))
+    if not facts.proves(divisor - 1):
+        divisor = divisor + 1
+    q = facts.quotient("q", dividend, divisor)
+    limit = draw(st.sampled_from([h, w, symbols[2], Poly.of(2), h * w]))
+    goal = draw(st.sampled_from([limit - q - 1, q - limit, q, limit - q, h * w - q * w - 1, q * 2 + limit]))
+    return facts, allowed, (dividend, divisor), goal
+
+
+@given(divisions())
+def test_what_is_proved_of_quotients_holds_for_all_values(
+    case: tuple[Facts, list[dict[int, int]], tuple[Poly, Poly], Poly],
+) -> None:
+    facts, allowed, (dividend, divisor), goal = case
+    if not facts.proves(goal):
+        return
+    for values in allowed:
+        if (divided := evaluate(divisor, values)) >= 1:
+            values[4] = evaluate(dividend, values) // divided
+            assert evaluate(goal, values) >= 0
+
+
+def assignments(ranges: list[tuple[Poly, Poly]]) -> list[dict[int, int]]:
+    """All values of the symbols within their ranges."""
+    found: list[dict[int, int]] = [{}]
+    for k, (low, high) in enumerate(ranges):
+        found = [
+            values | {k: v}
+            for values in found
+            for v in range(evaluate(low, values), evaluate(high, values) + 1)
+        ]
+    return found
+
+
+def test_a_product_that_is_positive_has_positive_factors() -> None:
+    facts = Facts()
+    h, w = facts.symbol("H", [0]), facts.symbol("W", [0])
+    i = facts.symbol("i", [0])
+    with facts.scope():
+        facts.assume(h * w - i - 1)
+        assert facts.proves(h - 1)
+        assert facts.proves(w - 1)
+        q = facts.quotient("q", i, w)
+        assert facts.proves(q)
+        assert facts.proves(h - q - 1)
+        assert not facts.proves(h - q - 2)
+        q = facts.quotient("q", facts.symbol("j", [w * 2]), w)
+        assert facts.proves(q - 2)
+        assert not facts.proves(q - 3)
+    assert not facts.proves(w - 1)
+    with facts.scope():
+        facts.assume(h * w - i)  # both may be 0
+        assert not facts.proves(w - 1)
+    signed = facts.symbol("k", [-3])
+    facts.assume(signed * w - 1)
+    assert not facts.proves(signed - 1)

@@ -17,7 +17,7 @@ from .values import (
 
 
 def polynomial(body: Body, name: str, operands: Sequence[Typed], result: DType) -> tuple[Poly | None, bool]:
-    """The result as a polynomial where it cannot wrap, and whether the operation is exact."""
+    """The result as a polynomial where it cannot wrap, and whether the plain operator of C gives it."""
     if not result.is_integer or any(o.poly is None for o in operands):
         return _poly_of_bits(body, name, operands, result), False
     facts = body.unit.facts
@@ -30,7 +30,7 @@ def polynomial(body: Body, name: str, operands: Sequence[Typed], result: DType) 
         case "positive":
             return p[0], True
         case "floor_divide" | "remainder":
-            return _division(body, name, p[0], p[1]), False
+            return _division(body, name, p[0], p[1]), facts.proves(p[0]) and facts.proves(p[1] - 1)
         case "right_shift" if (k := p[1].constant) is not None and 0 <= k < result.bits:
             return body.unit.quotient("shifted", p[0], 1 << k), False
         case "left_shift" if (k := p[1].constant) is not None and 0 <= k < result.bits:
@@ -75,9 +75,7 @@ def _division(body: Body, name: str, a: Poly, b: Poly) -> Poly | None:
     if name == "floor_divide":
         if divisor is not None and divisor > 0:
             return body.unit.quotient("quotient", a, divisor)
-        if facts.proves(b - 1) and facts.proves(a):
-            return facts.symbol("quotient", [0], [a])
-        return None
+        return facts.quotient("quotient", a, b) if facts.proves(b - 1) else None
     if facts.proves(b - 1):
         upper = [b - 1, a] if facts.proves(a) else [b - 1]
         return facts.symbol("remainder", [0], upper)
