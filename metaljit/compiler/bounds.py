@@ -62,6 +62,10 @@ class Poly:
     def symbols(self) -> set[int]:
         return {s for m in self.terms for s in m}
 
+    @property
+    def has_products(self) -> bool:
+        return any(len(m) > 1 for m in self.terms)
+
     def split(self, symbol: int) -> tuple[Poly, Poly] | None:
         """(A, B) with self = A * symbol + B; None where the symbol occurs squared."""
         a: dict[Monomial, int] = {}
@@ -97,7 +101,7 @@ class Facts:
 
     names: list[str] = field(default_factory=list)
     bounds: dict[int, list[Bound]] = field(default_factory=dict)
-    nonneg: list[Poly] = field(default_factory=list)
+    nonneg: list[Poly] = field(default_factory=list)  # of products: bounds hold the others
     quotients: dict[int, tuple[Poly, Poly]] = field(
         default_factory=dict
     )  # symbol: dividend, divisor of 1 and up
@@ -178,7 +182,7 @@ class Facts:
         steps[0] -= 1
         if steps[0] < 0:
             return False
-        if facts and any(self._prove_with(f, goal, steps) for f in self.nonneg):
+        if facts and goal.has_products and any(self._prove_with(f, goal, steps) for f in self.nonneg):
             return True
         youngest = max(goal.symbols())
         parts = goal.split(youngest)

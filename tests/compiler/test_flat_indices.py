@@ -72,10 +72,7 @@ def test_proved_and_right(text: str, shapes: tuple[str, ...], reference: Callabl
     for d, h, w in ((2, 3, 4), (1, 1, 1), (5, 1, 7), (3, 7, 1), (50, 4, 5), (3, 0, 4), (3, 4, 0), (0, 4, 4)):
         rng = np.random.default_rng(d)
         extents = {"D": d, "H": h, "W": w}
-        arrays = [
-            rng.random(tuple(eval(e, extents.copy()) for e in shape.split(",")), F)
-            for shape in shapes
-        ]
+        arrays = [rng.random(tuple(eval(e, extents.copy()) for e in shape.split(",")), F) for shape in shapes]
         found = kernel.on("cpu")(*arrays)
         np.testing.assert_array_equal(found, reference(*arrays))
         assert "every index is proved" in kernel.explain(*arrays)

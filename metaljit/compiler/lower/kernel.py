@@ -206,8 +206,9 @@ def _array_facts(unit: Unit) -> None:
             poly = unit.extent_poly(e)
             unit.facts.assume(poly)
             total = total * poly
-        if len(array.shape) > 1 and total.constant is None:
-            unit.facts.nonneg.append(-total + INDEX_MAX)
+        limit = -total + INDEX_MAX
+        if len(array.shape) > 1 and limit not in unit.facts.nonneg:
+            unit.facts.assume(limit)
 
 
 def _extent_expr(unit: Unit, extent: Extent) -> ir.Expr:
@@ -290,7 +291,7 @@ def _grid_domain(
         n: [] for n in ("group_index", "thread_index", "global_index", "group_size", "grid_size")
     }
     variables: tuple[list[ir.Var], list[ir.Var]] = ([], [])
-    unit.facts.nonneg.append(-_poly_product(unit, groups, threads) + INDEX_MAX)
+    unit.facts.assume(-_poly_product(unit, groups, threads) + INDEX_MAX)
     for k, (count, size) in enumerate(zip(groups, threads, strict=True)):
         suffix = str(k) if len(groups) > 1 else ""
         limit = unit.extent_poly(count)
