@@ -15,7 +15,6 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 from metaljit.grammar import literals, tables, tree
 from metaljit.grammar.check import check
 from metaljit.grammar.convert import Actions, split_docstring
-from metaljit.grammar.diagnose import Stop, diagnose
 from metaljit.grammar.mistakes import fault
 from metaljit.grammar.tokens import Token, Tokens, Vocabulary, refuse_hostile
 from metaljit.source import Source, Span
@@ -78,6 +77,8 @@ def _parse(start: str, source: Source, begin: int = 0, end: int | None = None) -
             seen.append(token)
             result = state.feed_token(token)  # type: ignore[arg-type]  # of a token only `.type` is asked
     except UnexpectedToken:
+        from metaljit.grammar.diagnose import Stop, diagnose  # only where something is wrong
+
         accepts = _accepted(parser.parse_interactive(start=start), seen[:-1])
         stop = Stop(seen, rest, {words.spelling(terminal) for terminal in accepts}, list(tokens.open))
         raise diagnose(stop) from None

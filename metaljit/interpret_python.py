@@ -120,9 +120,9 @@ class Writer:
             case tree.While():
                 return self._while(node)
             case tree.Break():
-                return [ast.Break()]
+                return [*self.end_turn(), ast.Break()]
             case tree.Continue():
-                return [ast.Continue()]
+                return [*self.end_turn(), ast.Continue()]
             case tree.Pass():
                 return [ast.Pass()]
             case tree.Return(value):
@@ -146,13 +146,15 @@ class Writer:
         return [ast.Expr(self.expr(value))]
 
     def bind(self, name: str, value: ast.expr) -> ast.stmt:
-        """`name = value`, in the type that the name has here."""
+        """`name = value`, in the type that the name is declared with."""
         if name in self.declared:
             value = _call("@convert", value, self._type(self.declared[name]))
-        around = [_name(variable) for variable, names in self.loops if name in names]
-        if around:
-            value = _call("@carry", _constant(name), value, *around)
         return _assign(name, value)
+
+    def end_turn(self) -> list[ast.stmt]:
+        """Where a turn of the innermost loop ends, the names that it carries take its types."""
+        types, names = self.loops[0]
+        return [_assign(n, _call("@as", _constant(n), _name(n), _name(types))) for n in sorted(names)]
 
     def _type(self, type: Type) -> ast.expr:
         self.free[f"@{type}"] = type
@@ -232,9 +234,14 @@ class Writer:
                 head = self.assign(node.target, _name(target))
                 for s in head:
                     _place(s, node.span)
-            body = self.block(node.body)
+            body = [*self.block(node.body), *self._placed(self.end_turn(), node)]
         found.append(ast.For(ast.Name(target, ast.Store()), iterable, [*head, *body], []))
         return found
+
+    def _placed(self, statements: list[ast.stmt], node: tree.Stmt) -> list[ast.stmt]:
+        for s in statements:
+            _place(s, node.span)
+        return statements
 
     def _while(self, node: tree.While) -> list[ast.stmt]:
         types, turns = self.fresh(), self.fresh()
@@ -245,7 +252,8 @@ class Writer:
             condition = self.condition(node.condition)
             count = _assign(turns, _call("@turn", self.site(node), _name(turns)))
             _place(count, node.span)
-            found.append(ast.While(condition, [count, *self.block(node.body)], []))
+            ends = self._placed(self.end_turn(), node)
+            found.append(ast.While(condition, [count, *self.block(node.body), *ends], []))
         return found
 
     def _enter(self, node: tree.For | tree.While, types: str, names: Sequence[str]) -> list[ast.stmt]:

@@ -178,7 +178,6 @@ class Helpers:
             "@iterate": calls.iterate,
             "@unpack": unpack,
             "@convert": convert,
-            "@carry": carry,
             "@as": settle,
             "@call": self.call,
             "@joins": self.joins,
@@ -262,14 +261,6 @@ class Helpers:
     def fail(self, site: int, message: str, slug: str) -> None:
         span: Span = self.sites[site].node.span
         raise KernelAssertion(Diagnostic(slug, f"{self.it.program.name}: {message}", span))
-
-
-def carry(name: str, value: Value, *loops: Mapping[str, Pattern]) -> Value:
-    """The value in the type of the innermost loop that carries the name."""
-    for types_ in loops:
-        if name in types_:
-            return conform(value, types_[name])
-    return value
 
 
 def settle(name: str, value: Value, found: Mapping[str, Pattern]) -> Value:

@@ -76,14 +76,13 @@ class Frame:
         return replace(self, env=dict(self.env), declared=dict(self.declared))
 
     def bind(self, name: str, value: Value) -> None:
-        """`name = value`: a declared name and one that a loop carries keep their type."""
+        """`name = value`: a declared name keeps its type; one that a loop carries takes it when the turn ends."""
         if name in self.declared:
             value = unknown(self.declared[name])
         for loop in self.loops:
             if name in loop.types:
                 if loop.seen is not None:
                     loop.seen[name].append(value)
-                value = like(value, loop.types[name])
                 break
         self.env[name] = value
 
@@ -295,6 +294,7 @@ class Search:
                     self.block(node.body, frame)
                     if frame.done == "return":
                         return
+                    frame.env |= {n: like(frame.env[n], t) for n, t in frame.loops[0].types.items()}
                     frame.done = ""
                 return
             except NeedsConstant:

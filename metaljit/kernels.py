@@ -90,6 +90,7 @@ class Kernel:
         self._device = device
         self._launchers: dict[Any, Any] = {}
         self._programs: dict[Any, Program] = {}
+        self._elsewhere: dict[str, Kernel] = {}
         self._lock = threading.RLock()
         self._captures: tuple[Sequence[definitions.Watch], list[Any], str] | None = None
         self._parameters: tuple[Parameter, ...] | None = None
@@ -105,9 +106,11 @@ class Kernel:
     def on(self, device: str) -> Kernel:
         """The same kernel on a device named here, whatever the default is."""
         devices.find(device)
-        other = Kernel(self.definition, device)
-        other._programs, other._lock = self._programs, self._lock
-        return other
+        with self._lock:
+            if device not in self._elsewhere:
+                other = self._elsewhere[device] = Kernel(self.definition, device)
+                other._programs, other._lock, other._elsewhere = self._programs, self._lock, self._elsewhere
+            return self._elsewhere[device]
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         if _INTERPRET and type(self) is Kernel:

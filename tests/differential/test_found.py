@@ -22,7 +22,31 @@ UNROLLED = (
 LIFE = "n = 0\nfor d in (-1, 0, 1):\n    n += a[i + d]\nreturn n"
 ROWS = "s = 0.0\nfor k in range(2):\n    s += (a, b)[k][i]\nreturn s"
 
+# A name keeps its own type within a turn, and takes the loop's where the turn ends: u8 doubles to 144 and 254 here.
+OWN = "v = 0\nw = 0\nfor k in RANGE:\n    v = VALUE\n    REBOUND\n    w = i32(v + v)\nreturn w"
+LEFT = "v = 0\nn = 0\nwhile n < 3:\n    n += 1\n    v = u8(i32(a[i]))\n    v = v\n    break\nreturn v + v"
+GROWN = "v = 0\nfor k in RANGE:\n    v = a[i]\n    v += v\nreturn v + v"
+
+
+def own(range_: str, value: str, rebound: str = "pass") -> str:
+    return OWN.replace("RANGE", range_).replace("VALUE", value).replace("REBOUND", rebound)
+
+
 PROGRAMS: list[tuple[str, str, str, str, list[Any]]] = [
+    ("own type in a turn", "i32", "", own("range(3)", "a[i]"), [0, 2, 4, 144, 254]),
+    ("own type in an unrolled turn", "i32", "", own("(0, 1, 2)", "a[i]"), [0, 2, 4, 144, 254]),
+    ("own type of a constant", "i32", "", own("range(3)", "u8(200)", "v = v"), [144] * 5),
+    ("own type of a constant, unrolled", "i32", "", own("(0, 1)", "u8(200)", "v = v"), [144] * 5),
+    ("own type, rebound", "i32", "", own("range(3)", "u8(i32(a[i]))", "v = v"), [0, 2, 4, 144, 254]),
+    ("own type until the loop is left", "i32", "", LEFT, [0, 2, 4, 400, 510]),
+    ("own type until the turn ends", "i32", "", GROWN.replace("RANGE", "range(2)"), [0, 4, 8, 288, 508]),
+    (
+        "own type until an unrolled turn ends",
+        "i32",
+        "",
+        GROWN.replace("RANGE", "(0, 1)"),
+        [0, 4, 8, 288, 508],
+    ),
     ("narrow value in a loop", "i32", "", NARROWED, [0, 1, 2, 200, 255]),
     ("ceil_div of unsigned", "u32", "", "return ceil_div(u32(a[i]), u32(2))", [0, 1, 1, 100, 128]),
     ("sum of a tuple", "u32", "", "return sum((a[i], a[i]))", [0, 2, 4, 400, 510]),

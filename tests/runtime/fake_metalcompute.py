@@ -21,6 +21,13 @@ from typing import Any
 from metaljit.runtime.library import load
 from metaljit.source import InternalError
 
+# The text takes the way of its conditions that Metal's compiler takes.
+_AS_METAL = """\
+#define mj_offset mj_offset_of_the_cpu
+#include "metaljit_cpu.h"
+#undef mj_offset
+#undef METALJIT_CPU
+"""
 BEFORE = bytes([0xA5]) * 64
 BEHIND = bytes([0xA5]) * 2**15  # a whole group of the widest elements
 _KERNEL = re.compile(r"\bkernel\s+void\s+(\w+)\s*\(")
@@ -99,7 +106,7 @@ class _Kernel:
         drivers = "".join(_driver(name, params) for name, params in self._signatures.items())
         try:
             self._library = load(
-                f'#include "metaljit_cpu.h"\n#line 1 "program_source"\n{text}\n#line 1 "driver"\n{drivers}',
+                f'{_AS_METAL}#line 1 "program_source"\n{text}\n#line 1 "driver"\n{drivers}',
                 "a text for Metal",
             )
         except InternalError as e:

@@ -250,3 +250,10 @@ def test_threads_that_take_turns_with_extents() -> None:
     for t in threads:
         t.join()
     assert wrong == []
+
+
+def test_a_kernel_on_a_device_is_made_once() -> None:
+    kernel = fresh()
+    here = kernel.on("cpu")
+    assert here is kernel.on("cpu")
+    assert mj.kernel_from_text(TEXT).on("cpu") is not here

@@ -214,23 +214,35 @@ def rebind(
     plain = name.replace(".", "_")
     fits = join_types(carried.held, value) == type or join_types(carried.first, value) == type
     if flows and fits:
-        return statements.kept(body, convert(body, value, type, span), plain, span)
+        return value if isinstance(value, Literal) else statements.kept(body, value, plain, span)
     if carried.var.number not in body.mutable or not fits:
         # the first guess, or an attempt whose types do not fit yet: the name just holds the value
         return body.let(plain, value, span) if isinstance(value, Typed) else value
     # the variable holds the value from here on; the name keeps its own type until paths meet
-    held = value if isinstance(value, Literal) else statements.kept(body, value, plain, span)
-    if isinstance(value, Typed) and value.type == type:
-        held = value
+    same = isinstance(value, Typed) and value.type == type
+    held = value if same or isinstance(value, Literal) else statements.kept(body, value, plain, span)
     converted = convert(body, held, type, span)
     if converted.expr != ir.Read(carried.var):
         body.set(carried.var, converted.expr, span)
-    if held is not value or isinstance(value, Literal):
+    if not same:
         return held
     poly = converted.poly
     return Typed(
         ir.Read(carried.var), body.unit.facts.symbol(name, [poly], [poly]) if poly is not None else None
     )
+
+
+def settle(body: Body, span: Span) -> None:
+    """Where a turn of an unrolled loop ends: the carried names take the loop's types, as in a loop that runs."""
+    frame = body.loops[-1]
+    for n, c in frame.carried.items():
+        value, type = frame.found(n, body.env), c.var.type
+        if isinstance(value, Typed | Literal) and join_types(c.first, value) is not None:
+            if not isinstance(value, Typed) or value.type != type:
+                value = statements.kept(body, convert(body, value, type, span), n.replace(".", "_"), span)
+            c.held = value
+    for n in {n.partition(".")[0] for n in frame.carried}:
+        body.env[n] = frame.content(n)
 
 
 def rebind_group(body: Body, name: str, frame: LoopFrame, value: Value, span: Span) -> Value:

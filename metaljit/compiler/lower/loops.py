@@ -221,6 +221,8 @@ def unrolled(body: Body, node: tree.For, items: Sequence[Value]) -> None:
                 _once(body, node, item)
             if body.loops[-1].guess:
                 return  # types are found from one turn
+            if not leaves and not body.done:
+                carried.settle(body, span)
 
     def enter() -> None:
         frame = body.loops[-1]

@@ -6,7 +6,6 @@ parameters with concrete types and shapes as extent expressions. Bodies are left
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
@@ -127,6 +126,8 @@ def unknown_name(name: str, span: Span, known: tuple[str, ...] = ()) -> Any:
             "not imported",
             help=f"import it: `from metaljit.lang import {name}`",
         )
+    import difflib  # only where something is wrong
+
     close = difflib.get_close_matches(name, {*known, *MJK_NAMES, *OPERATIONS}, 1, 0.75)
     way_out = f"did you mean `{close[0]}`?" if close else ""
     fault("unknown-name", f"the name {name!r} is not defined", span, "not defined", help=way_out)
