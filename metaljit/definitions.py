@@ -46,7 +46,7 @@ class Definition:
     docstring: Callable[[], str | None] = field(default=lambda: None)
     globals: Mapping[str, Any] | None = None
     around: frozenset[str] = frozenset()  # names of enclosing functions, which hide globals
-    is_fixed: bool = False  # no name in the text can come to stand for something else
+    is_fixed: bool = False  # what its names stand for is settled by the texts in `extra`, once and for all
 
     @cached_property
     def source(self) -> Source:
@@ -146,7 +146,7 @@ def _describe(definition: Definition, fields: list[str], seen: dict[int, int]) -
         definition.name,
         definition.extra(),
     ]
-    for name, value in definition.captured():
+    for name, value in definition.captured() if not definition.is_fixed else ():
         fields.append(name)
         inner = definition_of(value)
         if inner is not None:

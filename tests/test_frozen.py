@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from metaljit.frozen import frozen
+from metaljit.frozen import frozen, mutable
 
 
 @frozen
@@ -99,3 +99,36 @@ def test_own_methods_stay() -> None:
     assert Odd(1) == Odd(2)
     assert repr(Odd(1)) == "odd"
     assert hash(Odd(3)) == 0
+
+
+@mutable
+class Counter:
+    name: str
+    count: int = 0
+    seen: list[int] = dataclasses.field(default_factory=list)
+
+
+def test_a_mutable_class_changes_and_is_equal_to_itself_alone() -> None:
+    a, b = Counter("a"), Counter("a")
+    a.count += 1
+    a.seen.append(a.count)
+    assert (a.count, a.seen, b.count, b.seen) == (1, [1], 0, [])
+    assert a == a
+    assert b != Counter("a")
+    assert {a, a, b} == {b, a}
+    assert repr(b) == "Counter(name='a', count=0, seen=[])"
+    assert dataclasses.replace(b, count=3).count == 3
+    assert [f.name for f in dataclasses.fields(Counter)] == ["name", "count", "seen"]
+    match a:
+        case Counter(name, 1):
+            assert name == "a"
+        case _:
+            pytest.fail("no match")
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((), {}),
+        (("a", 1, [], 2), {}),
+        (("a",), {"name": "b"}),
+    ]
+    for args, named in calls:
+        with pytest.raises(TypeError):
+            Counter(*args, **named)

@@ -342,6 +342,7 @@ def test_recursion_of_any_kind_is_refused() -> None:
         pytest.param(calls(40, 1), (), id="calls of calls"),
         pytest.param(calls(40, 2), (), id="two calls of two calls"),
         pytest.param(calls(120, 1), (), id="a long way down"),
+        pytest.param(calls(800, 1), ("calls-too-deep",), id="all the way down"),
         pytest.param(f"{BODY}    return {', '.join(['x[0]'] * 1000)}\n", ("result-count",), id="results"),
         pytest.param(BODY.replace("f32[N])", f"f32[{', '.join(['N'] * 70)}])") + "    return 0\n", ("wrong-rank",), id="axes"),
     ],
