@@ -32,6 +32,7 @@ from .interpret_values import (
     join_patterns,
     met,
     refuse,
+    shape_of,
     type_of,
     unknown,
 )
@@ -86,6 +87,22 @@ class Frame:
                 break
         self.env[name] = value
 
+    def met(self, name: str, a: Value, b: Value) -> Value:
+        """What a name holds where two paths meet: what fits both, or the type that a loop carries it with."""
+        return _meet(a, b, next((loop.types[name] for loop in self.loops if name in loop.types), None))
+
+
+def _meet(a: Value, b: Value, pattern: Pattern) -> Value:
+    """What two paths give a name whose type around a loop is the pattern."""
+    if isinstance(pattern, tuple) and all(isinstance(v, tuple) and len(v) == len(pattern) for v in (a, b)):
+        items = [_meet(x, y, p) for x, y, p in zip(a, b, pattern, strict=True)]
+        return NO_VALUE if NO_VALUE in items else type(a)(items)
+    found = met(a, b)
+    if found is not NO_VALUE or pattern is None or isinstance(pattern, tuple):
+        return found
+    fits = all(pattern in (join((v,)), join((v, 0)), join((v, 0.0))) for v in (a, b))
+    return unknown(pattern) if fits else NO_VALUE
+
 
 def like(value: Value, pattern: Pattern) -> Value:
     """A value as it is once it has a pattern's types."""
@@ -118,10 +135,8 @@ class Search:
         if then.done or other.done:
             return {}
         names = assigned([node])
-        both = {
-            n: join_patterns((then.env[n], other.env[n])) for n in names if n in then.env and n in other.env
-        }
-        return {n: p for n, p in both.items() if p is not None}
+        both = {n: frame.met(n, then.env.get(n, NO_VALUE), other.env.get(n, NO_VALUE)) for n in names}
+        return {n: p for n, v in both.items() if v is not NO_VALUE and (p := shape_of(v)) is not None}
 
     def carried(self, node: tree.For | tree.While, frame: Frame) -> Types:
         """The types of the names that a loop carries."""
@@ -227,7 +242,9 @@ class Search:
             frame.env = other.env if then.done else then.env
         else:
             names = dict.fromkeys((*then.env, *other.env))
-            frame.env = {n: met(then.env.get(n, NO_VALUE), other.env.get(n, NO_VALUE)) for n in names}
+            frame.env = {
+                n: frame.met(n, then.env.get(n, NO_VALUE), other.env.get(n, NO_VALUE)) for n in names
+            }
 
     def _sides(self, node: tree.If, frame: Frame) -> tuple[Frame, Frame]:
         sides = frame.branch(), frame.branch()

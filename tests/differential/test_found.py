@@ -32,7 +32,18 @@ def own(range_: str, value: str, rebound: str = "pass") -> str:
     return OWN.replace("RANGE", range_).replace("VALUE", value).replace("REBOUND", rebound)
 
 
+WIDENED = "v = a[i]\nfor k in RANGE:\n    v = 1\n    if i < 2:\n        break\n    v = a[i]\nreturn 300 - v"
+MET = "v = 0\nw = 0\nfor k in RANGE:\n    if i > 0:\n        v = a[i]\n    w = i32(v + v)\nreturn w"
+EITHER = (
+    "v = a[i]\nfor k in RANGE:\n    if i < 2:\n        v = k\n    else:\n        v = a[i]\nreturn 300 - v"
+)
+
 PROGRAMS: list[tuple[str, str, str, str, list[Any]]] = [
+    ("paths meet in a turn", "i32", "", MET.replace("RANGE", "range(2)"), [0, 2, 4, 400, 510]),
+    ("paths meet in an unrolled turn", "i32", "", MET.replace("RANGE", "(0, 1)"), [0, 2, 4, 400, 510]),
+    ("a literal widens", "i32", "", WIDENED.replace("RANGE", "range(2)"), [299, 299, 298, 100, 45]),
+    ("a literal widens, unrolled", "i32", "", WIDENED.replace("RANGE", "(0, 1)"), [299, 299, 298, 100, 45]),
+    ("a literal widens in a branch", "i32", "", EITHER.replace("RANGE", "(0, 1)"), [299, 299, 298, 100, 45]),
     ("own type in a turn", "i32", "", own("range(3)", "a[i]"), [0, 2, 4, 144, 254]),
     ("own type in an unrolled turn", "i32", "", own("(0, 1, 2)", "a[i]"), [0, 2, 4, 144, 254]),
     ("own type of a constant", "i32", "", own("range(3)", "u8(200)", "v = v"), [144] * 5),

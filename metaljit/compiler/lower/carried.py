@@ -212,10 +212,9 @@ def rebind(
     carried.seen.append(value)
     type = carried.var.type
     plain = name.replace(".", "_")
-    fits = join_types(carried.held, value) == type or join_types(carried.first, value) == type
-    if flows and fits:
+    if flows and fits(value, type):
         return value if isinstance(value, Literal) else statements.kept(body, value, plain, span)
-    if carried.var.number not in body.mutable or not fits:
+    if carried.var.number not in body.mutable or not fits(value, type):
         # the first guess, or an attempt whose types do not fit yet: the name just holds the value
         return body.let(plain, value, span) if isinstance(value, Typed) else value
     # the variable holds the value from here on; the name keeps its own type until paths meet
@@ -232,15 +231,30 @@ def rebind(
     )
 
 
+def fits(value: Value, type: Type) -> bool:
+    """Whether a value has a carried name's type, or takes it where paths meet: a literal may have widened that type."""
+    match value:
+        case Literal():
+            return join_types(value, _pattern(type)) == type
+        case Typed():
+            return value.type == type or type in (join_types(value, w) for w in (Literal(0), Literal(0.0)))
+        case _:
+            return False
+
+
+def _pattern(type: Type) -> Typed:
+    return Typed(ir.Read(ir.Var("", type, 0)))
+
+
 def settle(body: Body, span: Span) -> None:
     """Where a turn of an unrolled loop ends: the carried names take the loop's types, as in a loop that runs."""
     frame = body.loops[-1]
     for n, c in frame.carried.items():
         value, type = frame.found(n, body.env), c.var.type
-        if isinstance(value, Typed | Literal) and join_types(c.first, value) is not None:
-            if not isinstance(value, Typed) or value.type != type:
-                value = statements.kept(body, convert(body, value, type, span), n.replace(".", "_"), span)
-            c.held = value
+        same = isinstance(value, Typed) and value.type == type
+        if value is not None and not same and fits(value, type):
+            value = statements.kept(body, convert(body, value, type, span), n.replace(".", "_"), span)
+        c.held = value if value is not None else c.held
     for n in {n.partition(".")[0] for n in frame.carried}:
         body.env[n] = frame.content(n)
 

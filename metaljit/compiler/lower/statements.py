@@ -369,15 +369,15 @@ def merge(
     """After two paths meet: one variable for each name that differs."""
     merged: dict[str, Value] = {}
     for name in list(a) + [n for n in b if n not in a]:
-        merged[name] = _merge_value(
-            body, name, a.get(name), b.get(name), body.env.get(name), a_block, b_block, span
-        )
+        old = body.env.get(name)
+        merged[name] = _merge_value(body, name, name, a.get(name), b.get(name), old, a_block, b_block, span)
     body.env = merged
 
 
 def _merge_value(
     body: Body,
     name: str,
+    key: str,
     x: Value | None,
     y: Value | None,
     before: Value | None,
@@ -401,7 +401,7 @@ def _merge_value(
             else (None,) * len(x.items)
         )
         items = [
-            _merge_value(body, f"{name}_{k}", p, q, old, a_block, b_block, span)
+            _merge_value(body, f"{name}_{k}", f"{key}.{k}", p, q, old, a_block, b_block, span)
             for k, ((p, q), old) in enumerate(zip(parts, olds, strict=True))
         ]
         if any(isinstance(i, Unset) for i in items):
@@ -410,10 +410,12 @@ def _merge_value(
             )
         return Group(tuple(items), x.index and y.index)
     type = join_types(x, y)
+    looped = next((f.carried[key] for f in reversed(body.loops) if key in f.carried), None)
+    if looped is not None and type is None and all(carried.fits(v, looped.var.type) for v in (x, y)):
+        type = looped.var.type
     if type is None:
         why = f"it is {describe(x)} on one path and {describe(y)} on the other"
         return Unset(why, span, "where the paths part", is_conflict=True)
-    looped = next((f.carried[name] for f in reversed(body.loops) if name in f.carried), None)
     if looped is not None and looped.var.number in body.mutable and looped.var.type == type:
         return Typed(ir.Read(looped.var))  # a loop's variable holds what was assigned last
     var = body.var(name, type)
