@@ -16,7 +16,13 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from .timing import Time
+
+@dataclass(frozen=True)
+class Time:
+    """By the clock, and of the processor, all threads together."""
+
+    wall: float
+    cpu: float
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from time import perf_counter, process_time, sleep
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -51,18 +51,10 @@ class Measured:
     memcpy: float
 
 
-@dataclass(frozen=True)
-class Time:
-    """By the clock, and of the processor, all threads together."""
-
-    wall: float
-    cpu: float
-
-
-def timed(run: Run) -> Time:
-    cpu, wall = process_time(), perf_counter()
+def timed(run: Run) -> float:
+    start = perf_counter()
     run()
-    return Time(perf_counter() - wall, process_time() - cpu)
+    return perf_counter() - start
 
 
 def ratios(theirs: Sequence[float], ours: Sequence[float]) -> list[float]:
@@ -93,7 +85,7 @@ def awake(run: Run) -> float:
     """The time of a run after a rest and another run."""
     sleep(REST)
     run()
-    return timed(run).wall
+    return timed(run)
 
 
 def pairs(ours: Run, theirs: Run, rounds: int) -> tuple[list[float], list[float]]:
@@ -128,4 +120,4 @@ def memcpy(nbytes: int, rounds: int) -> float:
         np.copyto(target, source)
 
     copy()
-    return median(timed(copy).wall for _ in range(rounds))
+    return median(timed(copy) for _ in range(rounds))

@@ -86,10 +86,7 @@ class Writer:
     def block(self, nodes: Sequence[tree.Stmt]) -> list[ast.stmt]:
         found: list[ast.stmt] = []
         for node in nodes:
-            statements = self.statement(node)
-            for s in statements:
-                _place(s, node.span)
-            found += statements
+            found += self._placed(self.statement(node), node)
         return found or [ast.Pass()]
 
     @contextmanager
@@ -154,7 +151,7 @@ class Writer:
     def end_turn(self) -> list[ast.stmt]:
         """Where a turn of the innermost loop ends, the names that it carries take its types."""
         types, names = self.loops[0]
-        return [_assign(n, _call("@as", _constant(n), _name(n), _name(types))) for n in sorted(names)]
+        return _settled(sorted(names), types)
 
     def _type(self, type: Type) -> ast.expr:
         self.free[f"@{type}"] = type
@@ -217,7 +214,7 @@ class Writer:
                 sides.append(self.block(nodes) if nodes else [])
         found.append(ast.If(_name(condition), *sides))
         if ask:
-            found += [_assign(n, _call("@as", _constant(n), _name(n), _name(joined))) for n in names]
+            found += _settled(names, joined)
         return found
 
     def _for(self, node: tree.For) -> list[ast.stmt]:
@@ -231,9 +228,7 @@ class Writer:
                 target, head = node.target.name, []
             else:
                 target = self.fresh()
-                head = self.assign(node.target, _name(target))
-                for s in head:
-                    _place(s, node.span)
+                head = self._placed(self.assign(node.target, _name(target)), node)
             body = [*self.block(node.body), *self._placed(self.end_turn(), node)]
         found.append(ast.For(ast.Name(target, ast.Store()), iterable, [*head, *body], []))
         return found
@@ -261,7 +256,7 @@ class Writer:
         if not names:
             return [_assign(types, _call("@nothing"))]
         found: list[ast.stmt] = [_assign(types, _call("@carried", *self.question(node)))]
-        return found + [_assign(n, _call("@as", _constant(n), _name(n), _name(types))) for n in names]
+        return found + _settled(names, types)
 
     # ---- expressions ----
 
@@ -407,6 +402,11 @@ def _call(helper: str, *args: ast.expr) -> ast.expr:
 
 def _thunk(value: ast.expr) -> ast.expr:
     return ast.Lambda(ast.arguments([], [], None, [], [], None, []), value)
+
+
+def _settled(names: Sequence[str], types: str) -> list[ast.stmt]:
+    """The names take the types that the variable `types` has for them."""
+    return [_assign(n, _call("@as", _constant(n), _name(n), _name(types))) for n in names]
 
 
 def _assign(name: str, value: ast.expr) -> ast.stmt:

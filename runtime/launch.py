@@ -8,7 +8,6 @@ are given as `out`.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from metaljit.runtime.device import RAN, Checked, Device, Dispatch, Operand, Pip
 from metaljit.runtime.results import Memory, Outputs, as_numpy
 from metaljit.runtime.shapes import Shape, bind, fault, shape_of, whole
 from metaljit.runtime.uniforms import Uniforms
-from metaljit.runtime.warm import QuickScalar, Warm
+from metaljit.runtime.warm import QuickScalar, Warm, picker
 from metaljit.source import (
     DeviceFault,
     Diagnostic,
@@ -70,20 +69,16 @@ class Launcher:
         self._arrays = [(i, p, p.dtype.numpy) for i, p in enumerate(passed) if isinstance(p, ArrayParam)]
         self._scalars = [(i, p, *_quick_range(p)) for i, p in enumerate(passed) if isinstance(p, ScalarParam)]
         self._outputs = Outputs(program, device, [p for _, p, _ in self._arrays])
-        self._choose = self._operand_order()
+        self._choose = picker(self._order(range(len(self._arrays)), len(self._arrays)))
         self._uniforms = Uniforms(program, [p for _, p, *_ in self._scalars])
         self._sort_scalars()
         self._check_limits()
 
-    def _operand_order(self) -> Callable[[list[Any]], Sequence[Any]]:
-        """Picks the operands, in binding order, from the passed arrays followed by the outputs."""
-        names = [p.name for _, p, _ in self._arrays]
-        at = {name: i for i, name in enumerate(names)}
-        at |= {a.name: len(names) + i for i, a in enumerate(self.program.outputs)}
-        order = [at[name] for name in self.program.buffers]
-        if len(order) > 1:
-            return operator.itemgetter(*order)
-        return lambda everything: [everything[i] for i in order]
+    def _order(self, arrays: Sequence[int], outputs: int) -> list[int]:
+        """The places of the operands, in binding order; those of the passed arrays, and of the first output, are given."""
+        at = {p.name: place for (_, p, _), place in zip(self._arrays, arrays, strict=True)}
+        at |= {a.name: outputs + i for i, a in enumerate(self.program.outputs)}
+        return [at[name] for name in self.program.buffers]
 
     def _sort_scalars(self) -> None:
         """Scalars in shapes and grids decide the geometry; requirements on others are checked each call."""
@@ -226,9 +221,7 @@ class Launcher:
             QuickScalar(self._places[i], p, numbers[k] if k in self._sizing else None)
             for k, (i, p, *_) in enumerate(self._scalars)
         ]
-        at = {p.name: self._places[i] for i, p, _ in self._arrays}
-        at |= {a.name: self._given + j for j, a in enumerate(self.program.outputs)}
-        order = [at[name] for name in self.program.buffers]
+        order = self._order([self._places[i] for i, *_ in self._arrays], self._given)
         return Warm(
             checked, pack, order, self._given, scalars, (results, self._outputs.dtypes), env, self.failure
         )

@@ -53,6 +53,13 @@ class QuickScalar:
         return value if self.decides is None or value == self.decides else None
 
 
+def picker(order: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes the values at these places, in this order."""
+    if len(order) > 1:
+        return operator.itemgetter(*order)
+    return lambda values: [values[k] for k in order]
+
+
 class Warm:
     """See the module. `order` gives the places of the operands in the arguments followed by the results."""
 
@@ -82,11 +89,7 @@ class Warm:
         self._checked, self._pack, self._count = checked, pack, count
         self._scalars, self._env, self._failure = scalars, env, failure
         self._shapes, self._dtypes = results
-        if len(order) > 1:
-            self._operands: Callable[[Any], Sequence[Any]] = operator.itemgetter(*order)
-        else:
-            only = order[0]
-            self._operands = lambda values: (values[only],)
+        self._operands = picker(order)
 
     def __call__(self, args: tuple[Any, ...], out: Any) -> Any:
         """The results, or `out`; NotImplemented, and nothing was done, where the call is not like the last one."""

@@ -34,6 +34,7 @@ from .values import (
     View,
     fault,
     join_types,
+    of_type,
 )
 
 ATTEMPTS = 8
@@ -235,15 +236,11 @@ def fits(value: Value, type: Type) -> bool:
     """Whether a value has a carried name's type, or takes it where paths meet: a literal may have widened that type."""
     match value:
         case Literal():
-            return join_types(value, _pattern(type)) == type
+            return join_types(value, of_type(type)) == type
         case Typed():
             return value.type == type or type in (join_types(value, w) for w in (Literal(0), Literal(0.0)))
         case _:
             return False
-
-
-def _pattern(type: Type) -> Typed:
-    return Typed(ir.Read(ir.Var("", type, 0)))
 
 
 def settle(body: Body, span: Span) -> None:

@@ -15,7 +15,6 @@ from ...dtypes import DType, Type, Vec
 from ...frozen import frozen
 from ...source import Span
 from .. import ir
-from ..bounds import Poly
 from . import expressions
 from .body import Body
 from .convert import implicit
@@ -29,6 +28,7 @@ from .values import (
     fault,
     join_literals,
     join_types,
+    of_type,
 )
 
 
@@ -44,7 +44,7 @@ class ResultPlan:
 
     @staticmethod
     def of_types(types: Sequence[Type]) -> ResultPlan:
-        items = tuple(_pattern(t) for t in types)
+        items = tuple(of_type(t) for t in types)
         return ResultPlan(items[0] if len(items) == 1 else Group(items), True)
 
     @staticmethod
@@ -77,10 +77,6 @@ class ResultPlan:
         return tuple(t.type for t in leaves(self.value) if isinstance(t, Typed)) if self.value else ()
 
 
-def _pattern(type: Type, poly: Poly | None = None) -> Typed:
-    return Typed(ir.Read(ir.Var("result", type, 0)), poly)
-
-
 def leaves(value: Value | None) -> list[Value]:
     if isinstance(value, Group):
         return [x for i in value.items for x in leaves(i)]
@@ -111,7 +107,7 @@ def _with_ranges(pattern: Value, parts: Iterator[Typed]) -> Value:
         case Group(items, index):
             return Group(tuple(_with_ranges(i, parts) for i in items), index)
         case Typed():
-            return _pattern(pattern.type, next(parts).poly)
+            return of_type(pattern.type, next(parts).poly)
         case _:
             return pattern
 
@@ -163,7 +159,7 @@ def without_ranges(plan: ResultPlan) -> ResultPlan:
             case Group(items, index):
                 return Group(tuple(strip(i) for i in items), index)
             case Typed():
-                return _pattern(value.type)
+                return of_type(value.type)
             case _:
                 return value
 
@@ -176,7 +172,7 @@ def _as_pattern(value: Value) -> Value:
         case Group(items, index):
             return Group(tuple(map(_as_pattern, items)), index)
         case Typed():
-            return _pattern(value.type, value.poly)
+            return of_type(value.type, value.poly)
         case _:
             return value
 
@@ -213,7 +209,7 @@ def _with(pattern: Value | None, value: Value, literals: Sequence[Literal]) -> V
         type = value.type if isinstance(value, Typed) else None
     else:
         type = join_types(pattern, value)
-    return _pattern(type) if type is not None else None
+    return of_type(type) if type is not None else None
 
 
 def _refuse_join(pattern: Value, value: Value, function: tree.Function, span: Span) -> NoReturn:

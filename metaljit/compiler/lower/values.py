@@ -140,6 +140,11 @@ Value: TypeAlias = Literal | Typed | Group | View | Private | Meta | Unset | Poi
 POISON = Poison()
 
 
+def of_type(type: Type, poly: Poly | None = None) -> Typed:
+    """Any value of a type, where only the type counts, and what is known of its number."""
+    return Typed(ir.Read(ir.Var("result", type, 0)), poly)
+
+
 def literal_type(value: int | float | bool) -> DType:
     """The type of a literal on its own: bool, i32 or else u32, i64, u64, and f32."""
     dtype = join_literals([value])
