@@ -29,6 +29,7 @@ from .source import (
     Diagnostic,
     InternalError,
     KernelAssertion,
+    KernelFault,
     LaunchFault,
     MetaljitError,
     ShapeError,
@@ -43,7 +44,9 @@ if sys.platform != "darwin":
 
 if TYPE_CHECKING:
     from . import ops as ops
+    from .metal_files import MetalFile, load_metal, metal_from_text
     from .modules import KernelFile, kernel_from_text, load_kernels
+    from .runtime.emulator.sanitizer import sanitize
 
 __all__ = [
     "Array",
@@ -54,8 +57,10 @@ __all__ = [
     "InternalError",
     "Kernel",
     "KernelAssertion",
+    "KernelFault",
     "KernelFile",
     "LaunchFault",
+    "MetalFile",
     "MetaljitError",
     "Pack",
     "ShapeError",
@@ -73,7 +78,10 @@ __all__ = [
     "kernel",
     "kernel_from_text",
     "load_kernels",
+    "load_metal",
+    "metal_from_text",
     "ops",
+    "sanitize",
     "spec",
     "stdlib",
     "use_device",
@@ -83,11 +91,15 @@ _LAZY = {
     "load_kernels": ("modules", "load_kernels"),
     "kernel_from_text": ("modules", "kernel_from_text"),
     "KernelFile": ("modules", "KernelFile"),
+    "load_metal": ("metal_files", "load_metal"),
+    "metal_from_text": ("metal_files", "metal_from_text"),
+    "MetalFile": ("metal_files", "MetalFile"),
+    "sanitize": ("runtime.emulator.sanitizer", "sanitize"),
 }
 
 
 def device(name: str) -> Any:
-    """The device of that name: "metal", "cpu". DeviceFault where it cannot be had."""
+    """The device of that name: "metal", "cpu", "emulator". DeviceFault where it cannot be had."""
     return _devices.find(name)
 
 

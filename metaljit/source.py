@@ -201,6 +201,10 @@ class DeviceFault(MetaljitError, RuntimeError):
     """The device, or a tool that it needs, is missing, refused, or failed."""
 
 
+class KernelFault(MetaljitError, RuntimeError):
+    """A kernel ran and did what Metal leaves undefined, or did not end: all faults that were found, nothing written."""
+
+
 class KernelAssertion(MetaljitError, AssertionError):
     """An `assert` in a kernel failed: message, line and position of the first failure."""
 

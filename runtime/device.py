@@ -28,9 +28,12 @@ from metaljit.frozen import frozen
 from metaljit.program import Program
 from metaljit.source import DeviceFault, Diagnostic
 
-NAMES = ("metal", "cpu")
-PLANNED = ("emulator", "cuda")
+NAMES = ("metal", "cpu", "emulator")
+PLANNED = ("cuda",)
 STATUS_WORDS = 4
+UNFIT = (
+    0x6D6A6773  # "mjgs": where it ran in threadgroups of a size that it is not made for; word 2 has the size
+)
 RAN = 0x6D6A6974  # "mjit": what a kernel writes to status word 0
 
 
@@ -152,6 +155,10 @@ def _open(name: str) -> Device:
             from metaljit.runtime.metal import Metal
 
             return Metal()
+        case "emulator":
+            from metaljit.runtime.emulator.device import Emulator
+
+            return Emulator()
     if name in PLANNED:
         raise DeviceFault(
             Diagnostic(

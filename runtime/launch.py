@@ -18,7 +18,7 @@ from metaljit.frozen import frozen
 from metaljit.program import INDEX_MAX, ArrayParam, Program, Requirement, ScalarParam
 from metaljit.runtime.arguments import Plain, admit, scalar
 from metaljit.runtime.array import Array
-from metaljit.runtime.device import RAN, Checked, Device, Dispatch, Operand, Pipeline, Words
+from metaljit.runtime.device import RAN, UNFIT, Checked, Device, Dispatch, Operand, Pipeline, Words
 from metaljit.runtime.results import Memory, Outputs, as_numpy
 from metaljit.runtime.shapes import Shape, bind, fault, shape_of, whole
 from metaljit.runtime.uniforms import Uniforms
@@ -260,6 +260,15 @@ class Launcher:
 
     def failure(self, words: Words, env: Mapping[str, Number]) -> MetaljitError:
         program = self.program
+        if words[0] == UNFIT:
+            return fault(
+                DeviceFault,
+                "threadgroup-unfit",
+                program,
+                f"device {self.device.name!r} ran threadgroups of {words[2]} threads, and the kernel is made for "
+                f"{program.launches[0].threadgroup}: no result",
+                help="choose a smaller threadgroup=, or run on device 'cpu'",
+            )
         if words[0] != RAN:
             return fault(
                 DeviceFault,

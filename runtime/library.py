@@ -59,21 +59,46 @@ def load(text: str, what: str, flags: Sequence[str] = ()) -> ctypes.CDLL:
     return _load_privately(name, data, what)
 
 
+def place(text: str, what: str, flags: Sequence[str] = ()) -> str:
+    """The path of the library of a text, for another process to load; compiled unless the disk cache has it."""
+    flags = ("-I", SHIM, *flags)
+    name = _name(text, flags)
+    kept = disk().path(name)
+    return kept or keep(name, toolchain.find().compile(text, what, flags), what)
+
+
+def keep(name: str, data: bytes, what: str) -> str:
+    """The path of a file with these bytes: in the disk cache or, where that keeps nothing, in a folder of this process."""
+    return disk().put(name, data) or _write_privately(name, data, what)
+
+
 def _load_privately(name: str, data: bytes, what: str) -> ctypes.CDLL:
+    path = _write_privately(name, data, what)
+    try:
+        return ctypes.CDLL(path)
+    except OSError as e:
+        raise _not_loaded(what, e) from e
+
+
+def _write_privately(name: str, data: bytes, what: str) -> str:
     try:
         # Never the same file twice: writing to a library that is loaded crashes the process.
         path = os.path.join(_folder(os.getpid()), f"{name}.{os.urandom(4).hex()}")
         with open(path, "xb") as file:
             file.write(data)
-        return ctypes.CDLL(path)
+        return path
     except OSError as e:
-        raise DeviceFault(
-            Diagnostic(
-                "library-not-loaded",
-                f"the compiled library of {what} cannot be loaded: {e}",
-                help="name a folder that libraries may be loaded from in METALJIT_CACHE_DIR or TMPDIR",
-            )
-        ) from e
+        raise _not_loaded(what, e) from e
+
+
+def _not_loaded(what: str, reason: OSError) -> DeviceFault:
+    return DeviceFault(
+        Diagnostic(
+            "library-not-loaded",
+            f"the compiled library of {what} cannot be loaded: {reason}",
+            help="name a folder that libraries may be loaded from in METALJIT_CACHE_DIR or TMPDIR",
+        )
+    )
 
 
 @cache

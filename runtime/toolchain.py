@@ -15,10 +15,13 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from metaljit.frozen import frozen
 from metaljit.source import DeviceFault, Diagnostic, InternalError
+
+if TYPE_CHECKING:
+    import subprocess  # 8 ms, and a warm call starts no compiler
 
 OLDEST_CLANG = 16
 OLDEST_APPLE_CLANG = 15  # Apple counts by itself: its 15 is LLVM's 16
@@ -65,43 +68,61 @@ class Toolchain:
         """
         from tempfile import TemporaryDirectory
 
-        if self.kind == "clang":
-            _check_version(self.program, self.identity)
+        self.check()
         try:
             with TemporaryDirectory(prefix="metaljit-") as folder:
-                library = os.path.join(folder, "library.so")
-                for command in self._commands(folder, library, (*FLAGS, *machine_flags(), *flags)):
-                    self._run(command, text, what)
+                part, library = os.path.join(folder, "text.o"), os.path.join(folder, "library.so")
+                done = self.clang((*FLAGS, *machine_flags(), *flags, "-c", "-", "-o", part), text)
+                if done.returncode == 0:
+                    done = self.link(part, library)
+                self._raise(done, what)
                 with open(library, "rb") as file:
                     return file.read()
         except OSError as e:
             raise _unusable(f"no temporary file can be written: {e}", _MAKE_ROOM) from e
 
-    def _commands(self, folder: str, library: str, flags: Sequence[str]) -> list[list[str]]:
-        if self.kind == "zig":
-            # The driver of `zig cc` would add its own libraries and change the target; `zig clang` does not.
-            part = os.path.join(folder, "text.o")
-            return [
-                [self.program, "clang", *flags, "-c", "-", "-o", part],
-                [self.program, "ld.lld", "-shared", "--hash-style=gnu", "-z", "now", part, "-o", library],
-            ]
-        # -nostdlib: no C++ library, and no start-up code that switches denormals off for fast math.
-        alone = () if sys.platform == "darwin" else ("-nostdlib",)
-        return [[self.program, *flags, "-shared", *alone, "-", "-o", library]]
+    def check(self) -> None:
+        """DeviceFault where this is no clang that can do the work."""
+        if self.kind == "clang":
+            _check_version(self.program, self.identity)
 
-    def _run(self, command: list[str], text: str, what: str) -> None:
+    def clang(self, arguments: Sequence[str], text: str = "") -> subprocess.CompletedProcess[bytes]:
+        """Runs clang to its end with `text` as its input. DeviceFault where it cannot be started."""
+        # The driver of `zig cc` would add its own libraries and change the target; `zig clang` does not.
+        return self._run([self.program, *(("clang",) if self.kind == "zig" else ()), *arguments], text)
+
+    def link(self, part: str, library: str) -> subprocess.CompletedProcess[bytes]:
+        """Makes a shared library of an object file."""
+        if self.kind == "zig":
+            flags = ("ld.lld", "-shared", "--hash-style=gnu", "-z", "now")
+        else:
+            # -nostdlib: no C++ library, and no start-up code that switches denormals off for fast math.
+            flags = (
+                "-shared",
+                *(("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-nostdlib",)),
+            )
+        return self._run([self.program, *flags, part, "-o", library], "")
+
+    def _run(self, command: list[str], text: str) -> subprocess.CompletedProcess[bytes]:
         import subprocess
 
         try:
-            done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+            return subprocess.run(command, input=text.encode(), capture_output=True, check=False)
         except OSError as e:
             raise _unusable(f"{self.program} cannot be started: {e}", _INSTALL) from e
+
+    def _raise(self, done: subprocess.CompletedProcess[bytes], what: str) -> None:
         if done.returncode == 0:
             return
         errors = done.stderr.decode(errors="replace").splitlines()
-        shown = "\n".join(errors[:SHOWN_ERRORS])
         if any(line.startswith("<stdin>:") or re.match(r"\S+:\d+:\d+: ", line) for line in errors):
+            shown = "\n".join(errors[:SHOWN_ERRORS])
             raise InternalError(f"the C++ text of {what} does not compile:\n{shown}")
+        self.raise_unusable(done)
+
+    def raise_unusable(self, done: subprocess.CompletedProcess[bytes]) -> NoReturn:
+        """The error for a compiler that failed, and not because of its text."""
+        shown = "\n".join(done.stderr.decode(errors="replace").splitlines()[:SHOWN_ERRORS])
         if "No space left" in shown:
             raise _unusable(f"there is no space for temporary files:\n{shown}", _MAKE_ROOM)
         raise _unusable(f"{self.program} failed (status {done.returncode}):\n{shown}", _INSTALL)

@@ -1,6 +1,6 @@
 """These tests run by themselves on a Mac, and are skipped elsewhere.
 
-`METALJIT_FAKE_METAL=1` puts the stand-in for metalcompute in the module's place, so that the tests themselves
+`METALJIT_EMULATED_METAL=1` puts `metaljit.metalcompute` in the module's place, so that the tests themselves
 are tested on any machine (tests/runtime/test_metal_suite.py does that).
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-FAKE = os.environ.get("METALJIT_FAKE_METAL") == "1"
+EMULATED = os.environ.get("METALJIT_EMULATED_METAL") == "1"
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -21,16 +21,16 @@ def metal() -> Iterator[None]:
     """Skips everything where there is no Metal device, and makes it the default one where there is."""
     import metaljit as mj
 
-    if FAKE:
+    if EMULATED:
         sys.path.insert(0, str(Path(__file__).parent.parent / "runtime"))
-        from fake_metalcompute import FakeMetalcompute
+        from emulated_metalcompute import Metalcompute
 
-        sys.modules["metalcompute"] = FakeMetalcompute()
+        sys.modules["metalcompute"] = Metalcompute()
     try:
         mj.device("metal")
     except mj.DeviceFault as e:
         pytest.skip(str(e))
     with mj.use_device("metal"):
         yield
-    if FAKE:
+    if EMULATED:
         assert sys.modules["metalcompute"].faults == []

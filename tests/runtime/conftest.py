@@ -1,4 +1,4 @@
-"""What the tests of the runtime share: the hand-written programs, and the stand-in for metalcompute."""
+"""What the tests of the runtime share: the hand-written programs, and metalcompute on the emulator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fake_metalcompute import FakeMetalcompute
+from emulated_metalcompute import Metalcompute
 
 from metaljit.runtime import device
 from metaljit.runtime.cpu import Cpu
@@ -24,9 +24,9 @@ def cpu() -> Cpu:
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMetalcompute]:
-    """metalcompute's stand-in in place of the module; fails the test if a kernel left its buffers."""
-    module = FakeMetalcompute()
+def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Metalcompute]:
+    """metalcompute on the emulator in place of the module; fails the test if a kernel did anything wrong."""
+    module = Metalcompute()
     monkeypatch.setitem(sys.modules, "metalcompute", module)
     monkeypatch.setattr(device, "_devices", {k: v for k, v in device._devices.items() if k != "metal"})
     yield module

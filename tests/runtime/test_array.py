@@ -19,7 +19,7 @@ BFLOAT = ml_dtypes.bfloat16
 
 
 @pytest.fixture(params=["cpu", "metal"])
-def place(request: pytest.FixtureRequest, fake: Any) -> Device:
+def place(request: pytest.FixtureRequest, emulated: Any) -> Device:
     return find(request.param)
 
 
@@ -84,7 +84,7 @@ def test_asarray_refuses_more_than_an_i32_counts(place: Device) -> None:
         asarray(np.broadcast_to(np.uint8(0), (2**16, 2**15)), place)
 
 
-def test_devices_do_not_mix(fake: Any) -> None:
+def test_devices_do_not_mix(emulated: Any) -> None:
     cpu, metal = find("cpu"), find("metal")
     a = np.ones((1, 1), F)
     for here, there in ((cpu, metal), (metal, cpu)):

@@ -1,4 +1,4 @@
-"""The suite for Macs is itself tested: it passes on the stand-in for metalcompute, and is skipped without one."""
+"""The suite for Macs is itself tested: it passes on the emulator behind metalcompute's interface, and is skipped without a Mac."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def run(**changes: str) -> str:
 
 
 @pytest.mark.slow
-def test_it_passes_on_the_stand_in() -> None:
-    summary = run(METALJIT_FAKE_METAL="1")
+def test_it_passes_on_the_emulator() -> None:
+    summary = run(METALJIT_EMULATED_METAL="1")
     assert re.match(r"\d\d+ passed", summary), summary
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "darwin", reason="runs there")
 def test_it_is_skipped_without_a_mac() -> None:
-    assert re.match(r"\d+ skipped", run(METALJIT_FAKE_METAL="0"))
+    assert re.match(r"\d+ skipped", run(METALJIT_EMULATED_METAL="0"))

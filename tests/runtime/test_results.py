@@ -20,7 +20,7 @@ I = np.int32  # noqa: E741 - a dtype, as F is
 
 
 @pytest.fixture(params=["cpu", "metal"])
-def place(request: pytest.FixtureRequest, fake: Any) -> Device:
+def place(request: pytest.FixtureRequest, emulated: Any) -> Device:
     return find(request.param)
 
 
@@ -38,14 +38,14 @@ def test_one_result_comes_alone_and_several_as_a_tuple(place: Device, added: Lau
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
-def test_nothing_is_dispatched_for_no_elements(cpu: Cpu, fake: Any, shape: tuple[int, int]) -> None:
+def test_nothing_is_dispatched_for_no_elements(cpu: Cpu, emulated: Any, shape: tuple[int, int]) -> None:
     for device in (cpu, find("metal")):
         launcher = Launcher(device, p.added())
         result = launcher([np.ones(shape, F), np.ones(shape, F)])
         assert result.shape == shape
         assert result.dtype == F
         assert launcher._pipeline is None
-    assert fake.compiled == []
+    assert emulated.compiled == []
 
 
 def test_an_empty_argument_with_a_result_is_dispatched(place: Device) -> None:

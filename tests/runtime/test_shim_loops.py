@@ -96,7 +96,7 @@ def test_a_text_has_its_names_from_the_parts_that_list_them(part: str, tmp_path:
     names = [n for n in index()[part] if [p for p, listed in index().items() if n in listed][-1] == part]
     needed = [p for p, listed in index().items() if set(names) & set(listed)]
     includes = "".join(f'#include "{p}"\n' for p in needed)
-    uses = "".join(f"using metal::{name};\n" for name in names)
+    uses = "".join(f"using {'' if name.startswith('mj_') else 'metal'}::{name};\n" for name in names)
     text = f'{includes}#define METALJIT_PARTS\n#include "metaljit_cpu.h"\nnamespace user {{\n{uses}}}\n'
     assert names
     compiled(text, (), tmp_path / "part.o")

@@ -90,8 +90,9 @@ def test_a_named_compiler_that_is_not_fit(
 
 def test_a_named_compiler_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pretend = (
-        'case "$*" in *--version*) echo "clang version 17.0.1";;'
-        ' *) for last; do :; done; cat > "$last"; echo "$@" >> "$last";; esac'
+        'for last; do :; done; case "$*" in *--version*) echo "clang version 17.0.1";;'
+        ' *-shared*) cat "${last%library.so}text.o" > "$last"; echo "$@" >> "$last";;'
+        ' *) cat > "$last"; echo "$@" >> "$last";; esac'
     )
     monkeypatch.setenv("METALJIT_CXX", script(tmp_path / "clang++-17", pretend))
     made = toolchain.find().compile("text", "t", ("-DX",)).decode()

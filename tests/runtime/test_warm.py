@@ -161,7 +161,7 @@ def captured(x: mj.f32[N]) -> mj.f32[N]:
     return x[mj.position()] * FACTOR
 
 
-def test_another_device_is_seen(fake: object) -> None:
+def test_another_device_is_seen(emulated: object) -> None:
     kernel = mj.kernel_from_text(TEXT)
     with mj.use_device("cpu"):
         for _ in range(3):

@@ -1,0 +1,30 @@
+"""Whether runs on the emulator check every access.
+
+`METALJIT_SANITIZE=1` turns it on for a process, `sanitize()` for a block. A kernel is compiled anew for it, with every
+load and store reported to the runtime.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_chosen: list[bool | None] = [None]
+
+
+def sanitizing() -> bool:
+    """What `sanitize` chose, or else `METALJIT_SANITIZE`."""
+    chosen = _chosen[0]
+    return chosen if chosen is not None else os.environ.get("METALJIT_SANITIZE", "") not in ("", "0")
+
+
+@contextmanager
+def sanitize(on: bool = True) -> Iterator[None]:
+    """Has every run on the emulator checked, or not, until the block ends."""
+    before = _chosen[0]
+    _chosen[0] = on
+    try:
+        yield
+    finally:
+        _chosen[0] = before
