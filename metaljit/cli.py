@@ -2,8 +2,8 @@
 
 In: arguments. Out: files, text on standard output, diagnostics on standard error, and an exit status: 0, 1 for a
 fault in the program or its data, 2 for wrong usage, 70 for a bug of metaljit, 130 for an interrupt. What the
-commands do stands in `cli_inputs`, `cli_files`, `cli_calls`, `cli_kernels`, `cli_texts` and `cli_doctor`, loaded by
-the command that needs them.
+commands do stands in `cli_inputs`, `cli_files`, `cli_calls`, `cli_kernels`, `cli_texts`, `cli_check` and `cli_doctor`,
+loaded by the command that needs them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ _TYPES = _options(
     metavar="[NAME=]PATH",
     help="Where a result goes; a .npz file takes all results.",
 )
-@click.option("--device", metavar="NAME", help="cpu or metal; METALJIT_DEVICE or the best one if left out.")
+@click.option(
+    "--device", metavar="NAME", help="cpu, metal or emulator; METALJIT_DEVICE or the best one if left out."
+)
+@click.option("--sanitize", is_flag=True, help="On the emulator, with every access checked.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="For random arrays (0).")
 @click.option("--time", "timed", is_flag=True, help="Run again and again, and print the times.")
 def run(
@@ -85,6 +88,7 @@ def run(
     args: tuple[str, ...],
     outs: tuple[str, ...],
     device: str | None,
+    sanitize: bool,
     seed: int,
     timed: bool,
 ) -> None:
@@ -104,12 +108,12 @@ def run(
 
     wanted = inputs.parse_outs(outs)
     arrays, numbers = pairs("--in", ins, "u=photo.png"), pairs("--arg", args, "alpha=0.5")
-    kernel = calls.placed(the_kernel(target), device)
+    kernel = calls.placed(the_kernel(target), calls.sanitized(device) if sanitize else device)
     values = inputs.call_values(kernel, arrays, numbers, seed)
     with progress(f"Compiling {kernel.__name__}"):
         program = kernel.program(*values)
     inputs.check_outs(wanted, program)
-    place = device or current().name
+    place = "emulator" if sanitize else device or current().name
     first_s, results = calls.call(kernel, program, values, place)
     more_s = calls.repeat(kernel, values) if timed else []
     written: dict[str, list[str]] = {}
@@ -172,26 +176,39 @@ def build(target: str, ins: tuple[str, ...], args: tuple[str, ...], output: str)
 @cli.command()
 @click.argument("targets", metavar="FILE[:KERNEL]...", nargs=-1, required=True)
 @_TYPES
+@click.option(
+    "--std", default="2.3", metavar="VERSION", help="For .metal files: Metal's version, 2.3 (or 2.4 … 4.0)."
+)
+@click.option("-I", "include", multiple=True, metavar="FOLDER", help="For .metal files: where headers are.")
+@click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="For .metal files: a macro.")
 @click.pass_context
-def check(ctx: click.Context, targets: tuple[str, ...], ins: tuple[str, ...], args: tuple[str, ...]) -> None:
-    """Checks kernels for every declared element type, and packs of 0 to 4 axes.
+def check(
+    ctx: click.Context,
+    targets: tuple[str, ...],
+    ins: tuple[str, ...],
+    args: tuple[str, ...],
+    std: str,
+    include: tuple[str, ...],
+    defines: tuple[str, ...],
+) -> None:
+    """Checks kernels for every declared element type, and packs of 0 to 4 axes; and Metal source files.
 
     Prints all errors, and the guards that remain: places where an index was not proved to be in range, with
     what the test costs. A kind that a static_assert of the kernel rules out is no error; neither is one whose
     number of axes does not fit the default of a const tuple.
+
+    A .metal file, whoever wrote it, is refused where Apple's compiler would refuse it.
     """
+    from . import cli_check as metal
     from . import cli_texts as texts
     from .cli_kernels import chosen, load, pairs
 
     types, numbers = _types(ins), pairs("--arg", args, "radius=3")
-    for target in targets:
-        if target.endswith(".metal"):
-            raise click.UsageError(
-                f"{target}: Metal source is checked by the emulator, which comes in a later version"
-            )
-    found_kernels = {target: chosen(*load(target)) for target in targets}
+    version, macros = metal.version(std), metal.macros(defines)
+    sources = [target for target in targets if target.endswith(metal.ENDING)]
+    found_kernels = {target: chosen(*load(target)) for target in targets if target not in sources}
     _check_options([k for kernels in found_kernels.values() for k in kernels], types, numbers)
-    wrong = 0
+    wrong = sum(metal.check(path, version, include, macros) for path in dict.fromkeys(sources))
     for target, kernels in found_kernels.items():
         if len(targets) > 1:
             click.echo(f"{target}:")

@@ -5,6 +5,7 @@ In: a kernel and the values of its arguments. Out: results by name, and lines of
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from statistics import median
 from time import perf_counter
@@ -32,6 +33,14 @@ def placed(kernel: Kernel, device: str | None) -> Kernel:
         if e.slug == "unknown-device":
             raise click.UsageError(f"--device: {e.diagnostics[0].message}; {e.diagnostics[0].help}") from None
         raise
+
+
+def sanitized(device: str | None) -> str:
+    """The device whose runs are checked from here on; UsageError if another one was asked for."""
+    if device not in (None, "emulator"):
+        raise click.UsageError(f"--sanitize runs on the emulator, and --device asks for {device}")
+    os.environ["METALJIT_SANITIZE"] = "1"
+    return "emulator"
 
 
 def call(

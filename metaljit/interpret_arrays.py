@@ -6,13 +6,14 @@ elements of its type and no numbers; a write to it does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .dtypes import I32, Type, Vec
+from .interpret_groups import Request, later
 from .interpret_operators import apply, binary
 from .interpret_values import (
     Local,
@@ -33,6 +34,10 @@ from .operations import OPERATIONS
 from .symbols import BORDER_MODES
 
 INDEX_MAX = 2**31 - 1
+
+
+class UndefinedRead(Exception):
+    """An element of a threadgroup array is read that nothing has written."""
 
 
 def flat(indices: Sequence[Value]) -> list[Value]:
@@ -152,6 +157,10 @@ def read(view: View, indices: Sequence[Value]) -> Value:
     place, sign = _place(view, indices)
     if place is None:
         return convert(0, view.element) if view.fill is None else view.fill
+    if view.written is not None and not view.written[place]:
+        raise UndefinedRead(
+            f"element ({', '.join(map(str, place))}) of {view!r} is read before a thread has written it"
+        )
     found = data[place]
     value = found if not isinstance(view.element, Vec) else Vector(view.element.scalar, tuple(found))
     if sign < 0:
@@ -167,6 +176,8 @@ def store(value: Value, array: Value, indices: Sequence[Value]) -> None:
             if array.data is None:
                 return
             place, _ = _place(array, indices)
+            if place is not None and array.written is not None:
+                array.written[place] = True
             if place is not None:
                 array.data[place] = element.lanes if isinstance(element, Vector) else element
         case Local():
@@ -178,10 +189,13 @@ def store(value: Value, array: Value, indices: Sequence[Value]) -> None:
             refuse(f"{array!r} has no elements to assign")
 
 
-def augment(symbol: str, array: Value, indices: Sequence[Value], value: Callable[[], Value]) -> None:
+def augment(
+    symbol: str, array: Value, indices: Sequence[Value], value: Callable[[], Value]
+) -> Generator[Request, Value, None]:
     """`array[indices] symbol= value`: the element is read first, and keeps its type."""
     before = item(array, indices)
-    changed = binary(symbol, before, value())
+    added = yield from later(value)
+    changed = binary(symbol, before, added)
     element = type_of(before)
     assert element is not None
     store(convert(changed, element), array, indices)
@@ -207,6 +221,15 @@ def atomic(name: str, array: Value, index: Value, *values: Value) -> Value:
 _ATOMIC = {
     "add": "add", "min": "minimum", "max": "maximum", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
 }  # fmt: skip
+
+
+def threadgroup_array(element: Type, extents: Sequence[int], *, real: bool) -> View:
+    """An array that a group's threads share, undefined until written; without data where types are found."""
+    shape, modes = tuple(extents), (None,) * len(extents)
+    if not real:
+        return View("threadgroup", element, None, shape, modes, writable=True)
+    data = np.zeros((*shape, element.lanes) if isinstance(element, Vec) else shape, element.scalar.numpy)
+    return View("threadgroup", element, data, shape, modes, writable=True, written=np.zeros(shape, np.bool_))
 
 
 # ---- local arrays ----

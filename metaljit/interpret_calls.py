@@ -13,10 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import conversions
+from . import interpret_tiles as tiles
 from . import interpret_vectors as vectors
-from .dtypes import BOOL, F32, I32, DType, Type, Vec
+from .dtypes import BOOL, F32, I32, U32, DType, Type, Vec
 from .frozen import frozen
 from .interpret_arrays import as_index, atomic, bordered, local_array, whole
+from .interpret_groups import WAITING
 from .interpret_operators import apply, binary, combine, is_float, truth
 from .interpret_reductions import STEPS, reduce, result_type, sum_type
 from .interpret_values import (
@@ -47,6 +49,7 @@ class Place(Protocol):
 
     def position(self) -> Value: ...
     def thread(self, name: str) -> Value: ...
+    def shared(self, element: Type, extents: Sequence[int]) -> View: ...
     def function(self, text: FunctionText, args: Sequence[Value], named: Mapping[str, Value]) -> Value: ...
 
 
@@ -218,6 +221,25 @@ def _local_array(place: Place, element: Value, *extents: Value, values: Value = 
     return local_array(_element(element), shape, values, real=place.real)
 
 
+def _threadgroup_array(place: Place, element: Value, *extents: Value) -> Value:
+    return place.shared(_element(element), [known(n, "the extent of a threadgroup array") for n in extents])
+
+
+def _collective(name: str) -> Callable[..., Value]:
+    """Its type; where there are numbers, the threads wait for each other instead of calling it."""
+
+    def row(place: Place, value: Value = None, *lane: Value, exclusive: Value = False) -> Value:
+        if place.real:
+            refuse(f"{name} cannot be called here")
+        if name in ("barrier", "simd_ballot"):
+            return None if name == "barrier" else Unknown(U32)
+        dtype = dtype_of(typed(value))
+        assert dtype is not None
+        return Unknown(sum_type(dtype) if name.endswith("sum") else dtype)
+
+    return row
+
+
 def _element(value: Value) -> Type:
     if isinstance(value, Builtin) and value.name == "bool":
         return BOOL
@@ -367,6 +389,9 @@ TABLE: dict[str, Callable[..., Value]] = {
     "unchecked": _unchanged,
     "uniform": _unchanged,
     "local_array": _local_array,
+    "threadgroup_array": _threadgroup_array,
+    **{n: _collective(n) for n in WAITING},
+    **tiles.TABLE,
     **{f"atomic_{n}": _atomic(n) for n in ATOMICS},
     "saturate": _saturate,
     "bitcast": _bitcast,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import os
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, assert_never
@@ -48,9 +48,9 @@ class Written:
     name: str
 
 
-def write(scope: Scope) -> Written:
-    """The Python of a function."""
-    return Writer(scope).function()
+def write(scope: Scope, waits: Callable[[Value], bool]) -> Written:
+    """The Python of a function; `waits` tells which callees stop their thread until others have come as far."""
+    return Writer(scope, waits).function()
 
 
 @dataclass
@@ -58,6 +58,7 @@ class Writer:
     """`visible` are the local names at this place; `loops` those around, innermost first, as (variable, names)."""
 
     scope: Scope
+    waits: Callable[[Value], bool]
     visible: set[str] = field(default_factory=set)
     declared: dict[str, Type] = field(default_factory=dict)
     loops: tuple[tuple[str, frozenset[str]], ...] = ()
@@ -107,7 +108,7 @@ class Writer:
                 return [self.bind(name, _call("@binary", _constant(op), _name(name), self.expr(value)))]
             case tree.Augment(tree.Subscript(array, indices), op, value):
                 owner, place = self.expr(array), self.tuple(indices)
-                return [ast.Expr(_call("@augment", _constant(op), owner, place, _thunk(self.expr(value))))]
+                return [ast.Expr(_lazy("@augment", _constant(op), owner, place, _thunk(self.expr(value))))]
             case tree.Augment():
                 refuse(f"{node.target.span.text!r} cannot be assigned")
             case tree.If():
@@ -126,7 +127,7 @@ class Writer:
                 return [ast.Return(_constant(None) if value is None else self.expr(value))]
             case tree.Assert(condition, message):
                 said = _constant("assertion failed") if message is None else self.expr(message)
-                return [ast.Expr(_call("@assert", self.site(node), _thunk(self.condition(condition)), said))]
+                return [ast.Expr(_lazy("@assert", self.site(node), _thunk(self.condition(condition)), said))]
             case tree.ExprStmt(value):
                 return self._expression(value)
         assert_never(node)
@@ -296,10 +297,10 @@ class Writer:
                 return _call("@compare", _constant(ops), *values)
             case tree.Logical(op, operands):
                 thunks = [_thunk(self.expr(o)) for o in operands]
-                return _call("@logical", _constant(op), *self.question(node), *thunks)
+                return _lazy("@logical", _constant(op), *self.question(node), *thunks)
             case tree.Conditional(condition, then, otherwise):
                 sides = (_thunk(self.expr(then)), _thunk(self.expr(otherwise)))
-                return _call("@choose", self.condition(condition), *self.question(node), *sides)
+                return _lazy("@choose", self.condition(condition), *self.question(node), *sides)
             case tree.TupleExpr(items):
                 return self.tuple(items)
             case tree.Generator():
@@ -311,7 +312,7 @@ class Writer:
         match node:
             case tree.Logical(op, operands):
                 thunks = [_thunk(self.condition(o)) for o in operands]
-                found = _call("@test", _constant(op), *self.question(node), *thunks)
+                found = _lazy("@test", _constant(op), *self.question(node), *thunks)
             case tree.Unary("not", operand):
                 found = _call("@unary", _constant("not"), self.condition(operand))
             case _:
@@ -343,6 +344,8 @@ class Writer:
         args = self.items(node.args)
         if node.args and isinstance(node.args[0], tree.Logical) and wants_truth(meant):
             args[0] = self.condition(node.args[0])
+        if meant is not None and self.waits(meant):
+            return ast.YieldFrom(ast.Call(_name("@wait"), [callee, self.site(node), *args], keywords))
         return ast.Call(_name("@call"), [callee, *args], keywords)
 
     def generator(self, node: tree.Generator, of_truths: bool) -> ast.expr:
@@ -398,6 +401,13 @@ def _constant(value: Any) -> ast.expr:
 
 def _call(helper: str, *args: ast.expr) -> ast.expr:
     return ast.Call(_name(helper), list(args), [])
+
+
+def _lazy(helper: str, *args: ast.expr) -> ast.expr:
+    """A call with thunks among its arguments; if one of them waits for other threads, this place does."""
+    if not any(isinstance(n, ast.YieldFrom) for a in args if isinstance(a, ast.Lambda) for n in ast.walk(a)):
+        return _call(helper, *args)
+    return ast.YieldFrom(_call(f"{helper}~", *args))
 
 
 def _thunk(value: ast.expr) -> ast.expr:

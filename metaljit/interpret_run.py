@@ -6,9 +6,10 @@ In: a specialisation, the extents, arrays and numbers of a call. Out: filled arr
 from __future__ import annotations
 
 import itertools
+import traceback
 import types
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from . import interpret_reductions as reductions
 from .compiler.lower.signature import PackAxes
 from .dtypes import Type
 from .extents import Extent, Lit, Number, evaluate
+from .interpret_groups import MOVES, Group, Request, Thread, at_once, later, request
 from .interpret_names import unpack
 from .interpret_python import Written
 from .interpret_scope import bind
@@ -31,13 +33,18 @@ from .interpret_values import (
     View,
     conform,
     convert,
+    refuse,
     shape_of,
 )
-from .source import Diagnostic, KernelAssertion, Span
+from .source import DeviceFault, Diagnostic, KernelAssertion, Span
 from .symbols import Dim, FunctionText
 
 if TYPE_CHECKING:
     from .interpret_specialisation import Interpretation
+
+
+OWN_NAME = "metaljit.interpreted"  # of the module that the user's functions run in
+Steps: TypeAlias = Generator[Request, Value, Value]
 
 
 class Run:
@@ -61,14 +68,23 @@ class Run:
         self.scalars = scalars
         self.at: tuple[int, ...] = ()
         self._functions: dict[str, types.FunctionType] = {}
+        self._group: tuple[int, ...] | None = None  # whose threadgroup arrays there are
+        self._shared: list[View] = []
+        self._made: dict[tuple[int, ...], int] = {}  # how many each thread has asked for
 
     def all(self) -> None:
-        with np.errstate(all="ignore"):
-            self._all()
+        try:
+            with np.errstate(all="ignore"):
+                self._all()
+        except arrays.UndefinedRead as e:
+            raise self._undefined(e) from None
 
     def _all(self) -> None:
         domain = [range(int(evaluate(e, self.env))) for e in self.it.domain]
         function, parameters = self.python(self.it.text), self._parameters()
+        if self.it.waits(self.it.text):
+            self._groups(domain, lambda: function(*parameters))
+            return
         results = [self.operands[a.name] for a in self.it.program.results]
         elements = [r.element for r in self.it.spec.results]
         for self.at in itertools.product(*domain):
@@ -76,6 +92,30 @@ class Run:
             for array, element, value in zip(results, elements, _several(found, len(results)), strict=True):
                 made = convert(value, element)
                 array[self.at] = made.lanes if isinstance(made, Vector) else made
+
+    def _groups(self, domain: Sequence[range], start: Callable[[], Thread]) -> None:
+        """The groups one after the other; the threads of each in turns."""
+        rank = len(self.it.groups)
+        threads = list(itertools.product(*domain[rank:]))
+        for group in itertools.product(*domain[:rank]):
+
+            def stand(k: int, group: tuple[int, ...] = group) -> None:
+                self.at = (*group, *threads[k])
+
+            Group([start() for _ in threads], stand).all()
+
+    def _undefined(self, e: arrays.UndefinedRead) -> DeviceFault:
+        """The error, at the line of the user's text that was running."""
+        steps = [s for s in traceback.walk_tb(e.__traceback__) if s[0].f_globals.get("__name__") == OWN_NAME]
+        span = None
+        if steps:
+            frame, line = steps[-1]
+            source = frame.f_globals["@source"]
+            start, end = source.row_bounds(line - source.first_line)
+            span = Span(source, end - len(source.text[start:end].lstrip()), end)
+        message = f"{e}, at position ({', '.join(map(str, self.at))})"
+        help = "write every element that is read, and let a barrier() stand between"
+        return DeviceFault(Diagnostic("threadgroup-undefined", message, span, help=help))
 
     def _parameters(self) -> list[Value]:
         found: list[Value] = []
@@ -125,20 +165,35 @@ class Run:
                 return np.int32(flat % 32 if name == "lane" else flat // 32)
         return one_or_index(items)
 
+    def shared(self, element: Type, extents: Sequence[int]) -> View:
+        """The array that the first thread of the group has made here: all make the same ones in the same order."""
+        group, thread = self.at[: len(self.it.groups)], self.at[len(self.it.groups) :]
+        if group != self._group:
+            self._group, self._shared, self._made = group, [], {}
+        k = self._made[thread] = self._made.get(thread, -1) + 1
+        if k == len(self._shared):
+            self._shared.append(arrays.threadgroup_array(element, extents, real=True))
+        return self._shared[k]
+
     def function(self, text: FunctionText, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
+        if self.it.waits(text):
+            refuse(f"{text.name!r} waits for other threads, and is called by another name")
         bound = bind(self.it.scope(text), args, named)
         return conform(self.python(text)(**bound), self.it.result(text, bound))
+
+    def waiting(self, text: FunctionText, args: Sequence[Value], named: Mapping[str, Value]) -> Steps:
+        """The same for a function that waits for other threads."""
+        bound = bind(self.it.scope(text), args, named)
+        found = yield from self.python(text)(**bound)
+        return conform(found, self.it.result(text, bound))
 
     def python(self, text: FunctionText) -> types.FunctionType:
         """A function of the text, with this run's values for its free names."""
         if text.key not in self._functions:
             written = self.it.written(text)
             free = {n: self._filled(v) for n, v in written.free.items()}
-            names = (
-                {"__builtins__": {}, "__name__": "metaljit.interpreted"}
-                | free
-                | Helpers(self, text, written).table()
-            )
+            own = {"__builtins__": {}, "__name__": OWN_NAME, "@source": text.tree().span.source}
+            names = own | free | Helpers(self, text, written).table()
             self._functions[text.key] = types.FunctionType(written.code, names, written.name)
         return self._functions[text.key]
 
@@ -173,7 +228,8 @@ class Helpers:
             "@member": operators.member,
             "@item": lambda value, indices: arrays.item(value, indices),
             "@store": arrays.store,
-            "@augment": arrays.augment,
+            "@augment": at_once(arrays.augment),
+            "@augment~": arrays.augment,
             "@attribute": calls.attribute,
             "@iterate": calls.iterate,
             "@unpack": unpack,
@@ -182,11 +238,16 @@ class Helpers:
             "@call": self.call,
             "@joins": self.joins,
             "@carried": self.carried,
-            "@choose": self.choose,
-            "@logical": self.logical,
-            "@test": self.test,
+            "@choose": at_once(self.choose),
+            "@choose~": self.choose,
+            "@logical": at_once(self.logical),
+            "@logical~": self.logical,
+            "@test": at_once(self.test),
+            "@test~": self.test,
             "@reduce": self.reduce,
-            "@assert": self.check,
+            "@assert": at_once(self.check),
+            "@assert~": self.check,
+            "@wait": self.wait,
             "@turn": self.turn,
             "@print": show,
             "@breakpoint": breakpoint,
@@ -194,6 +255,15 @@ class Helpers:
 
     def call(self, callee: Value, *args: Value, **named: Value) -> Value:
         return calls.call(self.run, callee, args, named)
+
+    def wait(self, callee: Value, site: int, *args: Value, **named: Value) -> Steps:
+        """A call that stops the thread until others have come as far."""
+        if isinstance(callee, FunctionText):
+            return (yield from self.run.waiting(callee, args, named))
+        if callee.name in MOVES:
+            yield Request("simd_wait", self.sites[site].node.span)
+            return self.call(callee, *args, **named)
+        return (yield request(callee, self.sites[site].node.span, *args, **named))
 
     def ask(self, question: str, site: int, *where: Any) -> Any:
         return self.it.ask(question, self.text, self.sites[site], *where)
@@ -206,20 +276,20 @@ class Helpers:
 
     def choose(
         self, condition: Value, site: int, known: Any, loops: Any, *sides: Callable[[], Value]
-    ) -> Value:
+    ) -> Steps:
         found = operators.truth(condition)
-        value = sides[0 if found else 1]()
+        value = yield from later(sides[0 if found else 1])
         return (
             value
             if isinstance(found, bool)
             else conform(value, shape_of(self.ask("eval", site, known, loops)))
         )
 
-    def logical(self, word: str, site: int, known: Any, loops: Any, *sides: Callable[[], Value]) -> Value:
+    def logical(self, word: str, site: int, known: Any, loops: Any, *sides: Callable[[], Value]) -> Steps:
         decisive = word == "or"
         value: Value = None
         for side in sides:
-            value = side()
+            value = yield from later(side)
             if bool(operators.truth(value)) is decisive:
                 break
         joined = self.ask("eval", site, known, loops)
@@ -227,12 +297,12 @@ class Helpers:
             return joined
         return conform(value, shape_of(joined))
 
-    def test(self, word: str, site: int, known: Any, loops: Any, *sides: Callable[[], Value]) -> Value:
+    def test(self, word: str, site: int, known: Any, loops: Any, *sides: Callable[[], Value]) -> Steps:
         """`and` and `or` where only the truth counts."""
         decisive = word == "or"
         found = not decisive
         for side in sides:
-            found = bool(side())
+            found = bool((yield from later(side)))
             if found is decisive:
                 break
         static = self.ask("condition", site, known, loops)
@@ -243,8 +313,8 @@ class Helpers:
         element: Type = self.ask("element", site, known, loops, name)
         return reductions.reduce(name, element, values)
 
-    def check(self, site: int, condition: Callable[[], Value], message: str) -> None:
-        if not self.it.options.asserts or operators.truth(condition()):
+    def check(self, site: int, condition: Callable[[], Value], message: str) -> Steps:
+        if not self.it.options.asserts or operators.truth((yield from later(condition))):
             return
         self.fail(site, f"the assertion{self._at()} failed: {message}", "assertion-failed")
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import builtins
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
@@ -22,6 +23,7 @@ from .compiler.lower.specialise import Specialisation
 from .dtypes import DType, Vec, from_numpy
 from .frozen import frozen
 from .interpret_values import Pattern, Value, Vector, convert, dtype_of, is_literal, refuse, typed
+from .source import Span, TypeFault
 from .symbols import MISSING, Builtin, Dim, DTypeVariable, Namespace, Pack
 
 
@@ -98,6 +100,30 @@ class Scope:
         """A dtype variable in a device function's result says nothing: each call may choose another."""
         element = annotation(node, self.names).element
         return None if isinstance(element, DTypeVariable) else element
+
+
+def callees(scope: Scope) -> Iterator[Value]:
+    """What a function's text calls by a free name."""
+    for node in _calls(scope.function.body):
+        with suppress(TypeFault):  # a local name
+            match node.func:
+                case tree.Name(name):
+                    yield scope.free(name)
+                case tree.Attribute() as dotted:
+                    found = scope.dotted(dotted, ())
+                    if found is not None:
+                        yield found[1]
+
+
+def _calls(node: Any) -> Iterator[tree.Call]:
+    if isinstance(node, tree.Call):
+        yield node
+    if isinstance(node, tuple):
+        for part in node:
+            yield from _calls(part)
+    elif hasattr(node, "__dataclass_fields__") and not isinstance(node, Span):
+        for part in vars(node).values():
+            yield from _calls(part)
 
 
 def bind(scope: Scope, args: Sequence[Value], named: Mapping[str, Value]) -> dict[str, Value]:

@@ -20,11 +20,13 @@ from .compiler.lower.kernel import decorator_options, lower_kernel
 from .compiler.lower.names import canonical
 from .compiler.lower.signature import Declared, Names, declare
 from .compiler.lower.specialise import ArrayType, Shapes, specialise
-from .dtypes import BF16, I32, Vec
+from .dtypes import BF16, I32, Type, Vec
 from .extents import Extent, Lit, Number, evaluate, op, product
+from .interpret_arrays import threadgroup_array
+from .interpret_groups import WAITING
 from .interpret_python import Site, Written, write
 from .interpret_run import Run, one_or_index, position_of
-from .interpret_scope import Scope
+from .interpret_scope import Scope, callees
 from .interpret_types import Frame, Loop, Search, Types
 from .interpret_values import (
     NeedsConstant,
@@ -52,7 +54,7 @@ from .runtime.arguments import from_bf16
 from .runtime.device import RAN, Buffer, Device, Dispatch, Limits, Operand, Pipeline, Words
 from .runtime.uniforms import CODES
 from .source import TypeFault
-from .symbols import Dim, FunctionText
+from .symbols import Builtin, Dim, FunctionText
 
 
 class _Extents(dict[str, Value]):
@@ -88,6 +90,7 @@ class Interpretation(Device, Pipeline):
         self.search = Search(self)
         self._scopes: dict[str, Scope] = {}
         self._written: dict[str, Written] = {}
+        self._waits: dict[str, bool] = {}
         self._answers: dict[Any, Any] = {}
         self._types: dict[Any, Types] = {}
         with np.errstate(all="ignore"):
@@ -202,8 +205,23 @@ class Interpretation(Device, Pipeline):
         """A function as Python runs it; its extents are filled in at each run."""
         if text.key not in self._written:
             scope = Scope(text.tree(), Names(text.resolve), self.spec, _Extents(Dim))
-            self._written[text.key] = write(scope)
+            self._written[text.key] = write(scope, self.waits)
         return self._written[text.key]
+
+    def waits(self, callee: Value) -> bool:
+        """Whether a call stops its thread until others have come as far: a barrier, or a function with one in it."""
+        if isinstance(callee, Builtin):
+            return callee.name in WAITING
+        if not isinstance(callee, FunctionText):
+            return False
+        if callee.key not in self._waits:
+            self._waits[callee.key] = False  # the checker refuses functions that call themselves
+            scope = self.scope(callee)
+            self._waits[callee.key] = any(self.waits(found) for found in callees(scope))
+        return self._waits[callee.key]
+
+    def shared(self, element: Type, extents: Sequence[int]) -> View:
+        return threadgroup_array(element, extents, real=False)
 
     def position(self) -> Value:
         return position_of(self.signature.results[0].axes or (), (Unknown(I32),) * len(self.domain))

@@ -48,6 +48,7 @@ class Functions(Protocol):
     def scope(self, text: FunctionText) -> Scope: ...
     def position(self) -> Value: ...
     def thread(self, name: str) -> Value: ...
+    def shared(self, element: Type, extents: Sequence[int]) -> Value: ...
 
 
 @dataclass
@@ -126,6 +127,7 @@ class Search:
         self.requires: list[tree.Call] = []
         self.position = functions.position
         self.thread = functions.thread
+        self.shared = functions.shared
 
     # ---- questions ----
 

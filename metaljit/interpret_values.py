@@ -81,6 +81,7 @@ class View:
     modes: tuple[str | None, ...]
     fill: Value = None
     writable: bool = False
+    written: np.ndarray[Any, Any] | None = None  # of a threadgroup array: which elements have a value
     signature: Any = field(init=False)
 
     def __post_init__(self) -> None:

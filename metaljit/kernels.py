@@ -32,7 +32,7 @@ from .runtime.array import describe_dtype
 from .runtime.device import chosen
 from .runtime.launch import Launcher
 from .runtime.warm import Warm
-from .source import Diagnostic, LaunchFault, Span, SyntaxFault, TypeFault
+from .source import Diagnostic, LaunchFault, MetaljitError, Span, SyntaxFault, TypeFault
 
 
 @frozen
@@ -287,7 +287,11 @@ class Kernel:
         key = (self._captured(), *((n, repr(a)) for n, a in arguments.items()))
         with self._lock:
             if key not in self._programs:
-                self._programs[key] = compiled.program(self.definition, arguments, key)
+                try:
+                    self._programs[key] = compiled.program(self.definition, arguments, key)
+                except MetaljitError:
+                    self._captures = None  # a name that is missing now may be there at the next call
+                    raise
             return self._programs[key]
 
     def _argument(self, p: Parameter, value: Any) -> Argument:
@@ -369,7 +373,10 @@ def _unfit(value: Any) -> str | None:
 
 
 def _shown_grid(program: Program) -> str:
-    return f"{show(program.launches[0].threads)} threads"
+    launch = program.launches[0]
+    return f"{show(launch.threads)} threads" + (
+        f" in groups of {launch.threadgroup}" if launch.threadgroup else ""
+    )
 
 
 # ---- functions and decorators ----

@@ -122,25 +122,25 @@ _G = "Choosing"
 _row(_G, "minimum", "arithmetic", 2,
      {"bool": "{0} && {1}", "int": "metal::min({0}, {1})", "uint": "metal::min({0}, {1})",
       "float": "mj_minimum({0}, {1})"}, m.native(np.minimum), "The lesser; NaN if either is NaN.",
-     fast={"float": "metal::min({0}, {1})"}, vector="int uint", via_float=True, exact=True)
+     vector="int uint", via_float=True, exact=True)
 _row(_G, "maximum", "arithmetic", 2,
      {"bool": "{0} || {1}", "int": "metal::max({0}, {1})", "uint": "metal::max({0}, {1})",
       "float": "mj_maximum({0}, {1})"}, m.native(np.maximum), "The greater; NaN if either is NaN.",
-     fast={"float": "metal::max({0}, {1})"}, vector="int uint", via_float=True, exact=True)
+     vector="int uint", via_float=True, exact=True)
 _row(_G, "fmin", "arithmetic", 2,
      {"bool": "{0} && {1}", "int": "metal::min({0}, {1})", "uint": "metal::min({0}, {1})",
       "float": "mj_fmin({0}, {1})"}, m.native(np.fmin),
-     "The lesser; a NaN is passed over if the other is a number.", fast={"float": "metal::min({0}, {1})"},
+     "The lesser; a NaN is passed over if the other is a number.",
      vector="int uint", via_float=True, exact=True)
 _row(_G, "fmax", "arithmetic", 2,
      {"bool": "{0} || {1}", "int": "metal::max({0}, {1})", "uint": "metal::max({0}, {1})",
       "float": "mj_fmax({0}, {1})"}, m.native(np.fmax),
-     "The greater; a NaN is passed over if the other is a number.", fast={"float": "metal::max({0}, {1})"},
+     "The greater; a NaN is passed over if the other is a number.",
      vector="int uint", via_float=True, exact=True)
 _row(_G, "clip", "arithmetic", 3,
      _split("metal::min(metal::max({0}, {1}), {2})", "mj_clip({0}, {1}, {2})", bool="mj_clip({0}, {1}, {2})"),
      m.clip, "`minimum(maximum(x, low), high)`; NaN if any is NaN.",
-     fast={"float": "metal::min(metal::max({0}, {1}), {2})"}, via_float=True, exact=True)
+     via_float=True, exact=True)
 _row(_G, "where", "select", 3, "{0} ? {1} : {2}", m.where,
      "The second where the first is true, else the third.", exact=True)
 _row(_G, "heaviside", "floating", 2, "mj_heaviside({0}, {1})", m.heaviside,

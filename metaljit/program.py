@@ -16,7 +16,7 @@ from .extents import Extent, Lit, Op, Sym, from_json, to_json
 from .frozen import frozen
 from .source import Span
 
-FORMAT = 2
+FORMAT = 3
 INDEX_MAX = 2**31 - 1
 Role = Literal["in", "out", "inout"]
 
@@ -112,7 +112,8 @@ class LoopNest:
     It defines `extern "C" void ENTRY(void* const* buffers, const void* params, unsigned* status, long begin,
     long end, long block)`, which computes units [begin, end) of `rows * ceil(columns / block)`:
     unit u is columns [b * block, min(columns, (b + 1) * block)) of row r, where r, b = divmod(u, blocks).
-    `serial` asks for one thread and ascending units.
+    `serial` asks for one thread and ascending units. With a `group` the text stands alone, without the MSL text, and a row
+    is a whole threadgroup of so many threads, in one column.
     """
 
     text: str
@@ -120,6 +121,7 @@ class LoopNest:
     rows: Extent
     columns: Extent
     serial: bool = False
+    group: int = 0
 
 
 @frozen

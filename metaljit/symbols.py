@@ -126,12 +126,18 @@ ANNOTATIONS = ("const", "Out", "InOut")
 # Where a thread stands, and (without their prefix `atomic_`) how threads change one element together.
 THREAD = ("thread_index", "group_index", "global_index", "group_size", "grid_size", "lane", "simd_index")
 ATOMICS = ("add", "min", "max", "and", "or", "xor", "exchange", "cas")
+# What the threads of a simdgroup, or of a whole group, compute together.
+COLLECTIVES = (
+    "group_sum", "group_min", "group_max", "group_prefix_sum", "simd_sum", "simd_min", "simd_max", "simd_prefix_sum",
+    "simd_ballot", "simd_broadcast", "simd_shuffle", "simd_shuffle_xor", "simd_shuffle_up", "simd_shuffle_down",
+)  # fmt: skip
+TILES = (
+    "simdgroup_matrix", "simdgroup_fill", "simdgroup_load", "simdgroup_store", "simdgroup_multiply_accumulate",
+)  # fmt: skip
 FUNCTIONS = (
     "position", "index", "put", "insert", "drop", "offsets", "border", "unchecked", "uniform", "saturate",
     "bitcast", "wide", "require", "static_assert", "local_array", "threadgroup_array", "barrier",
-    *THREAD, "group_sum", "group_min", "group_max", "group_prefix_sum",
-    "simd_sum", "simd_min", "simd_max", "simd_shuffle", "simd_shuffle_xor", "simd_prefix_sum", "simd_ballot",
-    "simd_broadcast", "simdgroup_matrix",
+    *THREAD, *COLLECTIVES, *TILES,
     *(f"atomic_{a}" for a in ATOMICS),
     "ceil_div", "dot", "cross", "length", "normalize", "reflect", "mix", "prod", "argmin", "argmax", "dims", "dtypes",
 )  # fmt: skip

@@ -79,8 +79,9 @@ class Cpu(Device):
 
 def text(program: Program) -> str:
     """All that is compiled for a program."""
+    msl = "" if program.cpu.group else program.msl
     return (
-        f"{included(program.msl + program.cpu.text)}{program.msl}\n"
+        f"{included(msl + program.cpu.text)}{msl}\n"
         f"#pragma GCC visibility push(default)\n{program.cpu.text}\n#pragma GCC visibility pop\n"
     )
 
@@ -144,7 +145,9 @@ class CpuPipeline(Pipeline):
         """Units, columns of a unit, units at a time, and threads."""
         nest = self._program.cpu
         rows, columns = int(evaluate(nest.rows, env)), int(evaluate(nest.columns, env))
-        threads = min(pool.threads(), int(self._duration(rows * columns, env) / WORTH_A_THREAD_NS))
+        threads = min(
+            pool.threads(), int(self._duration(rows * columns * max(nest.group, 1), env) / WORTH_A_THREAD_NS)
+        )
         if nest.serial or threads < 2:
             return rows, max(columns, 1), 1, 1
         block = split(rows, columns, threads)

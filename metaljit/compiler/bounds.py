@@ -222,8 +222,11 @@ class Facts:
         """Whether the value surely lies within an integer type's range."""
         return self.proves(poly - int(dtype.smallest)) and self.proves(-poly + int(dtype.largest))
 
-    def eliminate(self, goal: Poly, keep: frozenset[int]) -> Poly | None:
-        """A polynomial over `keep` alone that is at most `goal`, so that its being >= 0 is enough; None if there is none."""
+    def eliminate(self, goal: Poly, keep: frozenset[int], *, scaled: bool = False) -> Poly | None:
+        """A polynomial over `keep` alone that is at most `goal`, so that its being >= 0 is enough; None if there is none.
+
+        With `scaled` a bound of 4 * s serves where s stands 4 or 8 times: so quotients lead to their dividends.
+        """
         for _ in range(STEPS):
             gone = goal.symbols() - keep
             if not gone:
@@ -235,8 +238,13 @@ class Facts:
                 return None
             if sign is None:
                 sign = 1 if self.proves(parts[0]) else -1 if self.proves(-parts[0]) else 0
-            fitting = [x for x in self.bounds[youngest] if x.scale == 1 and x.lower == (sign > 0) and sign]
+            factor = (parts[0].constant or 1) if scaled else 1
+            fitting = [
+                x for x in self.bounds[youngest] if factor % x.scale == 0 and x.lower == (sign > 0) and sign
+            ]
             if not fitting:
                 return None
-            goal = parts[0] * fitting[-1].limit + parts[1]
+            bound = max(reversed(fitting), key=lambda x: x.scale)
+            times = Poly.of(factor // bound.scale) if bound.scale > 1 else parts[0]
+            goal = times * bound.limit + parts[1]
         return None

@@ -3,9 +3,10 @@
     kernel   = Kernel(name, positions, functions, body, …)
     function = Function(name, params, results, body)
     stmt     = Let | Declare | Assign | Store | LocalArray | LocalStore | If | For | Loop | Once
-             | Break | Continue | Return | Check | Atomic | Do
+             | Break | Continue | Return | Check | Atomic | CallInto | Barrier | Collective
+             | TileFill | TileMove | TileMultiply
     expr     = Const | Read | Uniform | Load | LocalLoad | Table | Apply | Convert | Bitcast | Choose
-             | Vector | Lane | Fold | InRange | Call | Result
+             | Vector | Lane | Fold | InRange | Call | Same
 
 Expressions are pure and know their type. Loads are at a flat offset and unchecked: the front end has put a
 `Fold` (border) or an `InRange` (guard) where a proof failed. Both vanish where the text's compile-time flag
@@ -33,12 +34,21 @@ class Var:
 
 @frozen
 class Buffer:
-    """A device array; `lanes` scalars an element; `writable` arrays are results, `Out` or `InOut`."""
+    """A device array; `lanes` scalars an element; `writable` arrays are results, `Out` or `InOut`.
+
+    With a `size` it is a threadgroup array of so many elements, which a group's threads share.
+    """
 
     name: str
     dtype: DType
     lanes: int
     writable: bool
+    size: int | None = None
+
+    @property
+    def space(self) -> str:
+        """Its address space in Metal."""
+        return "device" if self.size is None else "threadgroup"
 
 
 @frozen
@@ -48,6 +58,15 @@ class Local:
     name: str
     type: Type
     size: int
+    number: int
+
+
+@frozen
+class Tile:
+    """8 by 8 numbers that a simdgroup holds together."""
+
+    name: str
+    dtype: DType
     number: int
 
 
@@ -194,6 +213,17 @@ class Call:
     type: Type
 
 
+@frozen
+class Same:
+    """The value, which is the same for all threads of a threadgroup by the user's word."""
+
+    value: Expr
+
+    @property
+    def type(self) -> Type:
+        return self.value.type
+
+
 Expr: TypeAlias = (
     Const
     | Read
@@ -210,6 +240,7 @@ Expr: TypeAlias = (
     | Fold
     | InRange
     | Call
+    | Same
 )
 
 
@@ -222,7 +253,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (offset,)
         case Apply(_, args, _, _) | Vector(args, _) | Call(_, args, _):
             return args
-        case Convert(value, _, _) | Bitcast(value, _):
+        case Convert(value, _, _) | Bitcast(value, _) | Same(value):
             return (value,)
         case Choose(condition, then, otherwise):
             return (condition, then, otherwise)
@@ -360,7 +391,7 @@ class Check:
 
 @frozen
 class Atomic:
-    """One atomic access of a device array; `var` receives the old value. `op` as in `atomic_add`, without the prefix."""
+    """One atomic access of an array; `var` receives the old value. `op` as in `atomic_add`, without the prefix."""
 
     op: str
     var: Var
@@ -381,6 +412,74 @@ class CallInto:
     span: Span
 
 
+@frozen
+class Barrier:
+    """No thread of the group goes on before all are here, and all see what all have written."""
+
+    span: Span
+
+
+@frozen
+class Collective:
+    """`var` receives what the threads of a group, or of a simdgroup, compute from one `value` of each.
+
+    `op` is the function's name; a prefix sum's says whether it is inclusive or exclusive. `by` is the other lane of a
+    broadcast or shuffle: a number of lanes for up and down, a mask for xor.
+    """
+
+    op: str
+    var: Var
+    value: Expr
+    by: Expr | None
+    span: Span
+
+    @property
+    def of_group(self) -> bool:
+        return self.op.startswith("group_")
+
+    @property
+    def scratch(self) -> Buffer:
+        """The threadgroup array by which a group's simdgroups tell each other what they have computed."""
+        return Buffer(f"group_{self.var.type}", self.var.type.scalar, 1, True, 32)
+
+
+@frozen
+class TileFill:
+    """Every number of a tile becomes `value`; `makes`: this is where the tile begins."""
+
+    tile: Tile
+    value: Expr
+    makes: bool
+    span: Span
+
+
+@frozen
+class TileMove:
+    """A tile is loaded from the block of an array at `offset`, whose rows are `stride` apart, or stored to it.
+
+    Where `guard` does not hold, zeros are loaded and nothing is stored.
+    """
+
+    op: Literal["load", "store"]
+    tile: Tile
+    buffer: Buffer
+    offset: Expr
+    stride: Expr
+    guard: Expr | None
+    span: Span
+
+
+@frozen
+class TileMultiply:
+    """`result` becomes left @ right + added."""
+
+    result: Tile
+    left: Tile
+    right: Tile
+    added: Tile
+    span: Span
+
+
 Stmt: TypeAlias = (
     Let
     | Declare
@@ -398,6 +497,11 @@ Stmt: TypeAlias = (
     | Check
     | Atomic
     | CallInto
+    | Barrier
+    | Collective
+    | TileFill
+    | TileMove
+    | TileMultiply
 )
 
 
@@ -430,7 +534,9 @@ class Margin:
 class Kernel:
     """A map kernel: one element at `positions` over `domain`; a grid kernel: one thread, `domain` = (groups…, threads…).
 
-    A map kernel's body returns its elements; a grid kernel's stores.
+    A map kernel's body returns its elements; a grid kernel's stores. `threads` is the size of a threadgroup, `shared`
+    are its arrays. A grid kernel is `cooperative` if its threads wait for each other or share memory: it then runs in
+    whole threadgroups.
     """
 
     name: str
@@ -441,4 +547,7 @@ class Kernel:
     body: tuple[Stmt, ...]
     results: tuple[Buffer, ...]
     margins: tuple[Margin, ...] = ()
+    threads: tuple[int, ...] = ()
+    shared: tuple[Buffer, ...] = ()
+    cooperative: bool = False
     span: Span = field(kw_only=True)

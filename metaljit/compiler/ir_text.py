@@ -50,6 +50,9 @@ class _Text:
     def local(self, local: ir.Local) -> str:
         return self._name("local", local.name, local.number)
 
+    def tile(self, tile: ir.Tile) -> str:
+        return self._name("tile", tile.name, tile.number)
+
     # ---- kernels and functions ----
 
     def kernel(self, k: ir.Kernel) -> Iterator[str]:
@@ -57,6 +60,8 @@ class _Text:
         results = ", ".join(f"{b.name}: {_buffer_type(b)}" for b in k.results)
         domain = ", ".join(map(self.expr, k.domain))
         yield f"{k.kind} kernel {k.name}({positions}) over ({domain}){f' -> {results}' if results else ''}"
+        for b in k.shared:
+            yield f"    threadgroup {b.name}: {_buffer_type(b)}[{b.size}]"
         for m in k.margins:
             yield f"    margin {self._margin(k, m)}"
         yield from self.block(k.body)
@@ -118,6 +123,20 @@ class _Text:
             case ir.CallInto(function, args, results, _):
                 call = f"{function}({', '.join(map(self.expr, args))})"
                 yield f"let {', '.join(map(self.var, results))} = {call}" if results else call
+            case ir.Barrier():
+                yield "barrier"
+            case ir.Collective(op, var, value, by, _):
+                operands = ", ".join(self.expr(e) for e in (value, by) if e is not None)
+                yield f"let {self.var(var)}: {var.type} = {op}({operands})"
+            case ir.TileFill(tile, value, makes, _):
+                begins = f"tile {self.tile(tile)}: {tile.dtype}" if makes else self.tile(tile)
+                yield f"{begins} = fill({self.expr(value)})"
+            case ir.TileMove(op, tile, buffer, offset, stride, guard, _):
+                place = f"{buffer.name}{{{self.expr(offset)}, {self.expr(stride)}}}"
+                yield f"{op} {self.tile(tile)}, {place}{self._guard(guard)}"
+            case ir.TileMultiply(result, left, right, added, _):
+                operands = " @ ".join(map(self.tile, (left, right)))
+                yield f"{self.tile(result)} = {operands} + {self.tile(added)}"
             case ir.If() | ir.For() | ir.Loop() | ir.Once():
                 yield from self._nested(s)
             case _:
@@ -190,6 +209,8 @@ class _Text:
                 return f"{_mark(always)}in_range({self.expr(index)}, {self.expr(extent)})"
             case ir.Call(function, args, _):
                 return f"{function}({', '.join(map(self.expr, args))})"
+            case ir.Same(value):
+                return f"uniform({self.expr(value)})"
         assert_never(e)
 
     def _apply(self, e: ir.Apply) -> str:

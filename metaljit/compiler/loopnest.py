@@ -7,48 +7,52 @@ last dimension is the inner loop, so that clang can vectorise it; within the mar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from . import ir
-from .msl import RAN, Text, store_lines
+from .msl import Text
+from .msl_entry import RAN, store_lines
 from .msl_statements import Emitter, Printer
 from .spelling import Scope, storage_name
+
+WORDS = (
+    "p", "status", "gid", "inside", "unit", "row", "columns", "blocks", "first", "last", "from", "to", "made", "begin",
+    "end", "block",
+)  # fmt: skip
 
 
 def emit(kernel: ir.Kernel, text: Text, printer: Printer, buffers: Sequence[ir.Buffer], inner: int) -> str:
     """`inner`: how many of the last domain axes make up a row's columns."""
-    out = Emitter()
-    printer.out, printer.vars = out, {}
-    printer.scope = Scope(
-        "p",
-        "status",
-        "gid",
-        "inside",
-        "unit",
-        "row",
-        "columns",
-        "blocks",
-        "first",
-        "last",
-        *text.names.values(),
-    )
+    out, scope = Emitter(), Scope(*WORDS)
+    names = {key: scope.new(name) for key, name in text.names.items()}
+    printer.out, printer.vars, printer.scope, printer.buffers = out, {}, scope, names
+    text = replace(text, names=names)
     if any(abs(m.coefficient) > 1 for m in kernel.margins):
         out.lines += [
             "static inline long mj_cpu_floor(long a, long b) { return a / b - (a % b < 0); }",
             "static inline long mj_cpu_ceil(long a, long b) { return -mj_cpu_floor(-a, b); }",
             "",
         ]
+    shell(out, text.entry, text.names, buffers, lambda: _rows(kernel, text, printer, inner))
+    return "\n".join(out.lines) + "\n"
+
+
+def shell(
+    out: Emitter, entry: str, names: Mapping[str, str], buffers: Sequence[ir.Buffer], rows: Callable[[], None]
+) -> None:
+    """The function that a device calls, around the lines that compute its units."""
     types = [f"{'' if b.writable else 'const '}{storage_name(b.dtype)}*" for b in buffers]
     # clang believes `__restrict` of parameters only, and without it checks each row for overlap; inlined, the nest
     # would be compiled twice
-    arrays = [f"{t} __restrict const {text.names[b.name]}" for t, b in zip(types, buffers, strict=True)]
+    arrays = [f"{t} __restrict const {names[b.name]}" for t, b in zip(types, buffers, strict=True)]
     status = "device metal::atomic_uint* status"
-    listed = [f"const {text.entry}_params p", status, *arrays, "long begin", "long end", "long block"]
-    with out.block(f"__attribute__((noinline)) static void {text.entry}_nest({', '.join(listed)})"):
-        _rows(kernel, text, printer, inner)
+    listed = [f"const {entry}_params p", status, *arrays, "long begin", "long end", "long block"]
+    with out.block(f"__attribute__((noinline)) static void {entry}_nest({', '.join(listed)})"):
+        rows()
     out.line()
     header = (
-        f'extern "C" void {text.entry}_cpu(void* const* buffers, const void* params, unsigned* status_words, '
+        f'extern "C" void {entry}_cpu(void* const* buffers, const void* params, unsigned* status_words, '
         "long begin, long end, long block)"
     )
     with out.block(header):
@@ -56,10 +60,9 @@ def emit(kernel: ir.Kernel, text: Text, printer: Printer, buffers: Sequence[ir.B
         out.line(
             f"if (begin == 0) {{ metal::atomic_store_explicit(status, {RAN}, metal::memory_order_relaxed); }}"
         )
-        passed = [f"*static_cast<const {text.entry}_params*>(params)", "status"]
+        passed = [f"*static_cast<const {entry}_params*>(params)", "status"]
         passed += [f"static_cast<{t}>(buffers[{k}])" for k, t in enumerate(types)]
-        out.line(f"{text.entry}_nest({', '.join([*passed, 'begin', 'end', 'block'])});")
-    return "\n".join(out.lines) + "\n"
+        out.line(f"{entry}_nest({', '.join([*passed, 'begin', 'end', 'block'])});")
 
 
 def _rows(kernel: ir.Kernel, text: Text, printer: Printer, inner: int) -> None:

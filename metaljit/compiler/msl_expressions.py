@@ -58,6 +58,8 @@ def is_plain(e: ir.Expr) -> bool:
             return isinstance(lane, int) and is_plain(value)
         case ir.InRange(index, extent, _, _):
             return is_plain(index) and is_plain(extent)
+        case ir.Same(value):
+            return is_plain(value)
         case _:
             return False
 
@@ -77,6 +79,14 @@ class Expressions:
     vars: dict[int, str] = field(default_factory=dict)
     templated: bool = False
 
+    def read(self, var: ir.Var) -> str:
+        """Where a variable lies."""
+        return self.vars[var.number]
+
+    def array(self, local: ir.Local) -> str:
+        """Where a private array lies."""
+        return self.vars[local.number]
+
     def expr(self, e: ir.Expr, outer: int = COMMA + 1) -> str:
         """The text of an expression, in parentheses where its precedence is below `outer`."""
         text, own = self._expr(e)
@@ -88,13 +98,13 @@ class Expressions:
                 text = literal(value, type)
                 return text, UNARY if text.startswith("-") else PRIMARY
             case ir.Read(var):
-                return self.vars[var.number], PRIMARY
+                return self.read(var), PRIMARY
             case ir.Uniform(name, type):
                 return self._stored(f"p.{self.fields[name]}", type)
             case ir.Load():
                 return self._load(e)
             case ir.LocalLoad(local, offset):
-                return f"{self.vars[local.number]}[{self.expr(offset)}]", PRIMARY
+                return f"{self.array(local)}[{self.expr(offset)}]", PRIMARY
             case ir.Table(values, type, offset):
                 return f"{self._table(values, type)}[{self.expr(offset)}]", PRIMARY
             case ir.Apply():
@@ -124,6 +134,8 @@ class Expressions:
                 return (text, RELATION) if always else (f"inside || {text}", OR)
             case ir.Call(name, args, _):
                 return self._call(name, args), PRIMARY
+            case ir.Same(value):
+                return self._expr(value)
         assert_never(e)
 
     def condition(self, e: ir.Expr, outer: int = COMMA + 1) -> str:
@@ -150,9 +162,9 @@ class Expressions:
     def _load(self, e: ir.Load) -> tuple[str, int]:
         name, lanes = self.buffers[e.buffer.name], e.buffer.lanes
         if lanes == 1:
-            return self._stored(f"{name}[{self.offset(e.offset)}]", e.buffer.dtype)
+            return self._stored(f"{name}[{self.place(e.buffer, e.offset)}]", e.buffer.dtype)
         parts = [
-            self._stored(f"{name}[{at}]", e.buffer.dtype)[0] for at in self.lane_offsets(e.offset, lanes)
+            self._stored(f"{name}[{at}]", e.buffer.dtype)[0] for at in self.lane_offsets(e.buffer, e.offset)
         ]
         return f"{type_name(e.type)}({', '.join(parts)})", PRIMARY
 
@@ -169,9 +181,13 @@ class Expressions:
                 return self.expr(e, outer)
         return f"({text})" if own < outer else text
 
-    def lane_offsets(self, offset: ir.Expr, lanes: int) -> list[str]:
-        first = f"{lanes} * {self.offset(offset, MULTIPLY + 1)}"
-        return [first, *(f"{first} + {k}" for k in range(1, lanes))]
+    def place(self, buffer: ir.Buffer, offset: ir.Expr, outer: int = COMMA + 1) -> str:
+        """An element's offset; threadgroup arrays are small enough for any integer."""
+        return self.offset(offset, outer) if buffer.size is None else self.expr(offset, outer)
+
+    def lane_offsets(self, buffer: ir.Buffer, offset: ir.Expr) -> list[str]:
+        first = f"{buffer.lanes} * {self.place(buffer, offset, MULTIPLY + 1)}"
+        return [first, *(f"{first} + {k}" for k in range(1, buffer.lanes))]
 
     def _table(self, values: tuple[int | float | bool, ...], type: DType) -> str:
         key = (tuple(repr(v) for v in values), type)  # by text: 0.0 and -0.0 are equal
@@ -233,6 +249,6 @@ class Expressions:
             *(("status", "gid") if used.checks else ()),
             *(self.buffers[b] for b in sorted(used.buffers)),
         ]
-        passed += [self.vars[v.number] for v in used.passed_locals]
+        passed += [self.array(v) for v in used.passed_locals]
         passed += [self.expr(a) for a in args]
         return f"{self.functions[name]}{flag}({', '.join(passed)})"

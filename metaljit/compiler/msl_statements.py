@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 from ..dtypes import BOOL, F32, I32, Type
 from ..frozen import mutable
@@ -19,12 +19,17 @@ from ..operation_rules import (
 )
 from ..source import Span
 from . import ir
-from .msl_expressions import Expressions
+from .msl_collectives import Collectives
 from .spelling import Scope, identifier, literal, storage_name, type_name
 from .usage import Usage
 
 WIDTH = 110
 PARAMETERS = ("p", "status", "gid", "inside", "out", "buffers", "params", "begin", "end", "block")
+
+
+def is_zero(values: Sequence[ir.Expr]) -> bool:
+    """Whether all are a zero of positive sign."""
+    return all(isinstance(v, ir.Const) and not v.value and str(v.value)[0] != "-" for v in values)
 
 
 @mutable
@@ -61,8 +66,12 @@ class Emitter:
 
 
 @mutable
-class Printer(Expressions):
+class Printer(Collectives):
     """One kernel's text while it is written."""
+
+    words: ClassVar[
+        tuple[str, ...]
+    ] = ()  # names that the text around the functions uses, beside `PARAMETERS`
 
     out: Emitter = field(default_factory=Emitter)
     scope: Scope = field(default_factory=Scope)
@@ -93,24 +102,17 @@ class Printer(Expressions):
         line = self.out.line
         match s:
             case ir.Let(var, value, span):
-                text = self.lines(value)
-                line(f"const {self.declare(var)} = {text};", span)
+                self.define(var, self.lines(value), span)
             case ir.Declare(var, value, span):
-                text = "" if value is None else f" = {self.expr(value)}"
-                line(f"{self.declare(var)}{text};", span)
+                self.define(var, "" if value is None else self.expr(value), span, constant=False)
             case ir.Assign(var, value, span):
-                line(f"{self.vars[var.number]} = {self.lines(value)};", span)
+                line(f"{self.read(var)} = {self.lines(value)};", span)
             case ir.Store():
                 self._store(s)
-            case ir.LocalArray(local, values, span):
-                name = self.vars[local.number] = self.scope.new(local.name)
-                zeros = all(
-                    isinstance(v, ir.Const) and not v.value and str(v.value)[0] != "-" for v in values
-                )
-                text = "" if zeros else ", ".join(self.expr(v) for v in values)
-                line(f"{type_name(local.type)} {name}[{max(local.size, 1)}] = {{{text}}};", span)
+            case ir.LocalArray():
+                self.local_array(s)
             case ir.LocalStore(local, offset, value, guard, span):
-                text = f"{self.vars[local.number]}[{self.expr(offset)}] = {self.expr(value)};"
+                text = f"{self.array(local)}[{self.expr(offset)}] = {self.expr(value)};"
                 self._guarded(guard, [text], span)
             case ir.If(condition, then, orelse, span):
                 self._if(condition, then, orelse, span)
@@ -134,8 +136,24 @@ class Printer(Expressions):
                 self._atomic(s)
             case ir.CallInto():
                 self._call_into(s)
+            case ir.Barrier(span):
+                line(f"{self.barrier};", span)
+            case ir.Collective(_, var, _, _, span):
+                self.define(var, self.collective(s), span)
+            case ir.TileFill() | ir.TileMove() | ir.TileMultiply():
+                self.tiles(s)
             case _:
                 assert_never(s)
+
+    def define(self, var: ir.Var, text: str, span: Span, *, constant: bool = True) -> None:
+        """A variable gets its first value; "" if it has none yet."""
+        value = f" = {text}" if text else ""
+        self.out.line(f"{'const ' if constant else ''}{self.declare(var)}{value};", span)
+
+    def local_array(self, s: ir.LocalArray) -> None:
+        name = self.vars[s.local.number] = self.scope.new(s.local.name)
+        text = "" if is_zero(s.values) else ", ".join(self.expr(v) for v in s.values)
+        self.out.line(f"{type_name(s.local.type)} {name}[{max(s.local.size, 1)}] = {{{text}}};", s.span)
 
     def _guarded(self, guard: ir.Expr | None, texts: Sequence[str], span: Span) -> None:
         if guard is None:
@@ -149,12 +167,14 @@ class Printer(Expressions):
     def _store(self, s: ir.Store) -> None:
         name, dtype, lanes = self.buffers[s.buffer.name], s.buffer.dtype, s.buffer.lanes
         if lanes == 1:
-            texts = [f"{name}[{self.offset(s.offset)}] = {self.to_store(self.expr(s.value), dtype)};"]
+            texts = [
+                f"{name}[{self.place(s.buffer, s.offset)}] = {self.to_store(self.expr(s.value), dtype)};"
+            ]
         else:
             value = self.expr(s.value, PRIMARY)
             texts = [
                 f"{name}[{at}] = {self.to_store(f'{value}.{lane}', dtype)};"
-                for at, lane in zip(self.lane_offsets(s.offset, lanes), "xyzw", strict=False)
+                for at, lane in zip(self.lane_offsets(s.buffer, s.offset), "xyzw", strict=False)
             ]
         self._guarded(s.guard, texts, s.span)
 
@@ -214,7 +234,7 @@ class Printer(Expressions):
         dtype = s.buffer.dtype
         word = "atomic_int" if dtype == I32 else "atomic_uint"
         at = f"{self.buffers[s.buffer.name]}[{self.expr(s.offset)}]"
-        pointer = f"(device metal::{word}*)&{at}"
+        pointer = f"({s.buffer.space} metal::{word}*)&{at}"
         values = ", ".join(self.expr(v) for v in s.values)
         if s.op == "cas":
             call = f"mj_atomic_cas{'_float' if dtype == F32 else ''}({pointer}, {values})"
@@ -224,23 +244,46 @@ class Printer(Expressions):
             name = "exchange" if s.op == "exchange" else f"fetch_{s.op}"
             call = f"metal::atomic_{name}_explicit({pointer}, {values}, metal::memory_order_relaxed)"
         if s.guard is None:
-            self.out.line(f"const {self.declare(s.var)} = {call};", s.span)
+            self.define(s.var, call, s.span)
             return
-        self.out.line(f"{self.declare(s.var)} = {literal(0, dtype)};", s.span)
-        self._guarded(s.guard, [f"{self.vars[s.var.number]} = {call};"], s.span)
+        self.define(s.var, literal(0, dtype), s.span, constant=False)
+        self._guarded(s.guard, [f"{self.read(s.var)} = {call};"], s.span)
+
+    def tiles(self, s: ir.TileFill | ir.TileMove | ir.TileMultiply) -> None:
+        match s:
+            case ir.TileFill(tile, value, makes, span):
+                head = ""
+                if makes:
+                    self.vars[tile.number] = self.scope.new(tile.name)
+                    head = f"metal::simdgroup_matrix<{tile.dtype.msl}, 8, 8> "
+                filled = self.filled(tile, self.expr(value))
+                self.out.line(f"{head}{self.vars[tile.number]} = {filled};", span)
+            case ir.TileMove(op, tile, buffer, offset, stride, guard, span):
+                name = self.vars[tile.number]
+                pointer = f"{self.buffers[buffer.name]} + {self.expr(offset, ADD + 1)}"
+                line = f"metal::simdgroup_{op}({name}, {pointer}, ulong({self.expr(stride)}));"
+                self._guarded(guard, [line], span)
+                if op == "load" and guard is not None:
+                    self.out.lines[-1] += f" else {{ {name} = {self.filled(tile, literal(0, tile.dtype))}; }}"
+            case ir.TileMultiply(result, left, right, added, span):
+                names = ", ".join(self.vars[t.number] for t in (result, left, right, added))
+                self.out.line(f"metal::simdgroup_multiply_accumulate({names});", span)
+
+    def filled(self, tile: ir.Tile, value: str) -> str:
+        return f"metal::make_filled_simdgroup_matrix<{tile.dtype.msl}, 8, 8>({value})"
 
     def _call_into(self, s: ir.CallInto) -> None:
         call = self._call(s.function, s.args)
         if not s.results:
             self.out.line(f"{call};", s.span)
         elif len(s.results) == 1:
-            self.out.line(f"const {self.declare(s.results[0])} = {call};", s.span)
+            self.define(s.results[0], call, s.span)
         else:
             function = self.functions[s.function]
             made = self.scope.new(f"{function}_made")
             self.out.line(f"const {function}_result {made} = {call};", s.span)
             for k, var in enumerate(s.results):
-                self.out.line(f"const {self.declare(var)} = {made}.r{k};", s.span)
+                self.define(var, f"{made}.r{k}", s.span)
 
     # ---- functions ----
 
@@ -283,4 +326,4 @@ class Printer(Expressions):
 
     def buffer_parameter(self, b: ir.Buffer) -> str:
         qualifier = "" if b.writable else "const "
-        return f"device {qualifier}{storage_name(b.dtype)}* {self.buffers[b.name]}"
+        return f"{b.space} {qualifier}{storage_name(b.dtype)}* {self.buffers[b.name]}"

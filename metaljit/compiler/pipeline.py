@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from math import prod
 
 from metaljit.grammar import tree
 
@@ -25,10 +26,12 @@ from ..program import (
     ScalarParam,
 )
 from ..source import Diagnostic, TypeFault
-from . import ir, loopnest, msl, simplify
+from . import groupnest, ir, loopnest, msl, simplify
 from .lower.kernel import Lowered, lower_kernel, result_names
 from .lower.signature import Resolve
 from .lower.specialise import ArrayType
+from .msl_entry import LEAST_GROUP
+from .msl_statements import Printer
 from .usage import cost
 from .verify import verify
 
@@ -67,11 +70,12 @@ def program(lowered: Lowered) -> Program:
     _check_limits(lowered, buffers)
     uniforms = list(unit.uniforms.values())
     text, printer = msl.emit(kernel, uniforms, buffers, unit.options.math, _title(lowered))
-    inner = min(1, len(kernel.domain)) if kernel.kind == "map" else len(lowered.threadgroup)
-    nest = loopnest.emit(kernel, text, printer, buffers, inner)
-    flat = len(kernel.domain) < len(lowered.domain)
-    domain = (product(lowered.domain),) if flat else lowered.domain
-    cut = len(domain) - inner
+    if kernel.cooperative:
+        alone = groupnest.emit(kernel, uniforms, buffers, unit.options.math, _title(lowered))
+        count = product(lowered.domain[: len(kernel.threads)])
+        cpu = LoopNest(alone, f"{text.entry}_cpu", count, Lit(1), group=prod(kernel.threads))
+    else:
+        cpu = _loop_nest(lowered, kernel, text, printer, buffers)
     operations, nbytes = cost(kernel.body)
     for b in kernel.results:
         nbytes += b.dtype.nbytes * b.lanes
@@ -83,8 +87,8 @@ def program(lowered: Lowered) -> Program:
         results=results,
         buffers=tuple(b.name for b in buffers),
         uniforms=tuple(replace(u, name=name) for name, u in text.fields),
-        launches=(Launch(text.entry, product(lowered.domain)),),
-        cpu=LoopNest(nest, f"{text.entry}_cpu", product(domain[:cut]), product(domain[cut:])),
+        launches=(_launch(kernel, text.entry, lowered),),
+        cpu=cpu,
         requirements=tuple(_requirements(lowered)),
         asserts=tuple(AssertSite(s.message, Place.of(s.span), lowered.domain) for s in unit.sites),
         math="fast" if unit.options.math == "fast" else "precise",
@@ -92,6 +96,25 @@ def program(lowered: Lowered) -> Program:
         notes=tuple(str(n) for n in unit.notes),
         cost=Cost(max(operations, 1), max(nbytes, 1)),
     )
+
+
+def _loop_nest(
+    lowered: Lowered, kernel: ir.Kernel, text: msl.Text, printer: Printer, buffers: list[ir.Buffer]
+) -> LoopNest:
+    inner = min(1, len(kernel.domain)) if kernel.kind == "map" else len(lowered.threadgroup)
+    nest = loopnest.emit(kernel, text, printer, buffers, inner)
+    flat = len(kernel.domain) < len(lowered.domain)
+    domain = (product(lowered.domain),) if flat else lowered.domain
+    cut = len(domain) - inner
+    return LoopNest(nest, f"{text.entry}_cpu", product(domain[:cut]), product(domain[cut:]))
+
+
+def _launch(kernel: ir.Kernel, entry: str, lowered: Lowered) -> Launch:
+    """A cooperative kernel's threads, rounded up to the groups that it is launched in."""
+    if not kernel.cooperative:
+        return Launch(entry, product(lowered.domain))
+    size = max(prod(kernel.threads), LEAST_GROUP)
+    return Launch(entry, product((*lowered.domain[: len(kernel.threads)], Lit(size))), size)
 
 
 def _requirements(lowered: Lowered) -> Iterator[Requirement]:

@@ -579,6 +579,7 @@ inline float mj_lgamma(float a) {
     float sine = metal::fabs(metal::precise::sinpi(z));
     bool pole = mj_signbit(a) & (metal::floor(z) == z);
     float negative = 1.1447299f - metal::precise::log(pole ? 1.0f : sine) - above;
+    negative = z < 1e-9f ? -log_z : negative;  // the sine of what is nearly denormal has few bits
     float result = mj_signbit(a) ? negative : positive;
     result = (m == 0u) | (m == 0x7f800000u) | pole ? mj_inf() : result;
     return m > 0x7f800000u ? a : result;
@@ -740,6 +741,130 @@ template <typename P, typename T> inline T mj_atomic_cas(P p, T expected, T desi
 // The same for a float, by its bits: -0.0 is not 0.0, and a NaN is itself.
 template <typename P> inline float mj_atomic_cas_float(P p, float expected, float desired) {
     return as_type<float>(mj_atomic_cas(p, as_type<uint>(expected), as_type<uint>(desired)));
+}
+
+// ---- what the 32 lanes of a simdgroup compute together: bools, 64-bit numbers by their halves, NaN ----
+
+inline uint mj_simd_ballot(bool x) { return uint(ulong(metal::simd_ballot(x))); }
+
+inline bool mj_simd_broadcast(bool x, ushort lane) { return metal::simd_broadcast(ushort(x), lane) != 0; }
+inline long mj_simd_broadcast(long x, ushort lane) { return as_type<long>(metal::simd_broadcast(as_type<uint2>(x), lane)); }
+inline ulong mj_simd_broadcast(ulong x, ushort lane) { return as_type<ulong>(metal::simd_broadcast(as_type<uint2>(x), lane)); }
+
+inline bool mj_simd_shuffle(bool x, ushort lane) { return metal::simd_shuffle(ushort(x), lane) != 0; }
+inline long mj_simd_shuffle(long x, ushort lane) { return as_type<long>(metal::simd_shuffle(as_type<uint2>(x), lane)); }
+inline ulong mj_simd_shuffle(ulong x, ushort lane) { return as_type<ulong>(metal::simd_shuffle(as_type<uint2>(x), lane)); }
+
+inline bool mj_simd_shuffle_xor(bool x, ushort mask) { return metal::simd_shuffle_xor(ushort(x), mask) != 0; }
+inline long mj_simd_shuffle_xor(long x, ushort mask) { return as_type<long>(metal::simd_shuffle_xor(as_type<uint2>(x), mask)); }
+inline ulong mj_simd_shuffle_xor(ulong x, ushort mask) { return as_type<ulong>(metal::simd_shuffle_xor(as_type<uint2>(x), mask)); }
+
+inline bool mj_simd_shuffle_up(bool x, ushort by) { return metal::simd_shuffle_up(ushort(x), by) != 0; }
+inline long mj_simd_shuffle_up(long x, ushort by) { return as_type<long>(metal::simd_shuffle_up(as_type<uint2>(x), by)); }
+inline ulong mj_simd_shuffle_up(ulong x, ushort by) { return as_type<ulong>(metal::simd_shuffle_up(as_type<uint2>(x), by)); }
+
+inline bool mj_simd_shuffle_down(bool x, ushort by) { return metal::simd_shuffle_down(ushort(x), by) != 0; }
+inline long mj_simd_shuffle_down(long x, ushort by) { return as_type<long>(metal::simd_shuffle_down(as_type<uint2>(x), by)); }
+inline ulong mj_simd_shuffle_down(ulong x, ushort by) { return as_type<ulong>(metal::simd_shuffle_down(as_type<uint2>(x), by)); }
+
+// Sums of 64-bit numbers wrap, so that signed ones are summed as unsigned ones are. `index` is the thread's in its group.
+template <typename T> inline T mj_simd_sum(T x, uint index) { return metal::simd_sum(x); }
+inline ulong mj_simd_sum(ulong x, uint index) {
+    for (ushort k = 16; k > 0; k /= 2) {
+        x += mj_simd_shuffle_xor(x, k);
+    }
+    return x;
+}
+inline long mj_simd_sum(long x, uint index) { return long(mj_simd_sum(ulong(x), index)); }
+
+template <typename T> inline T mj_simd_prefix_inclusive_sum(T x, uint index) { return metal::simd_prefix_inclusive_sum(x); }
+inline ulong mj_simd_prefix_inclusive_sum(ulong x, uint index) {
+    for (ushort k = 1; k < 32; k *= 2) {
+        const ulong before = mj_simd_shuffle_up(x, k);
+        x += index % 32u >= k ? before : 0ul;
+    }
+    return x;
+}
+inline long mj_simd_prefix_inclusive_sum(long x, uint index) { return long(mj_simd_prefix_inclusive_sum(ulong(x), index)); }
+
+template <typename T> inline T mj_simd_prefix_exclusive_sum(T x, uint index) { return metal::simd_prefix_exclusive_sum(x); }
+inline ulong mj_simd_prefix_exclusive_sum(ulong x, uint index) { return mj_simd_prefix_inclusive_sum(x, index) - x; }
+inline long mj_simd_prefix_exclusive_sum(long x, uint index) { return long(mj_simd_prefix_exclusive_sum(ulong(x), index)); }
+
+// Metal's own pass over NaN.
+template <typename T> inline T mj_simd_min(T x, uint index) { return metal::simd_min(x); }
+inline float mj_simd_min(float x, uint index) {
+    for (ushort k = 16; k > 0; k /= 2) {
+        x = mj_minimum(x, metal::simd_shuffle_xor(x, k));
+    }
+    return x;
+}
+inline long mj_simd_min(long x, uint index) {
+    for (ushort k = 16; k > 0; k /= 2) {
+        x = metal::min(x, mj_simd_shuffle_xor(x, k));
+    }
+    return x;
+}
+inline ulong mj_simd_min(ulong x, uint index) {
+    for (ushort k = 16; k > 0; k /= 2) {
+        x = metal::min(x, mj_simd_shuffle_xor(x, k));
+    }
+    return x;
+}
+
+template <typename T> inline T mj_simd_max(T x, uint index) { return metal::simd_max(x); }
+inline float mj_simd_max(float x, uint index) {
+    for (ushort k = 16; k > 0; k /= 2) {
+        x = mj_maximum(x, metal::simd_shuffle_xor(x, k));
+    }
+    return x;
+}
+inline long mj_simd_max(long x, uint index) {
+    for (ushort k = 16; k > 0; k /= 2) {
+        x = metal::max(x, mj_simd_shuffle_xor(x, k));
+    }
+    return x;
+}
+inline ulong mj_simd_max(ulong x, uint index) {
+    for (ushort k = 16; k > 0; k /= 2) {
+        x = metal::max(x, mj_simd_shuffle_xor(x, k));
+    }
+    return x;
+}
+
+// ---- what a whole threadgroup computes together: each simdgroup its part, then each all parts ----
+
+// Lane k gets what simdgroup k gives for k < count, and `rest` else. The last barrier lets `scratch` be written again.
+template <typename T> inline T mj_from_simds(T part, T rest, threadgroup T* scratch, uint index, uint count) {
+    if (index % 32u == 31u) {
+        *(scratch + index / 32u) = part;
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    const T found = index % 32u < count ? *(scratch + index % 32u) : rest;
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return found;
+}
+
+template <typename T> inline T mj_group_sum(T x, threadgroup T* scratch, uint index, uint simds) {
+    return mj_simd_sum(mj_from_simds(mj_simd_sum(x, index), T(0), scratch, index, simds), index);
+}
+
+template <typename T> inline T mj_group_min(T x, threadgroup T* scratch, uint index, uint simds, T largest) {
+    return mj_simd_min(mj_from_simds(mj_simd_min(x, index), largest, scratch, index, simds), index);
+}
+
+template <typename T> inline T mj_group_max(T x, threadgroup T* scratch, uint index, uint simds, T smallest) {
+    return mj_simd_max(mj_from_simds(mj_simd_max(x, index), smallest, scratch, index, simds), index);
+}
+
+template <typename T> inline T mj_group_prefix_inclusive_sum(T x, threadgroup T* scratch, uint index) {
+    const T own = mj_simd_prefix_inclusive_sum(x, index);
+    return mj_simd_sum(mj_from_simds(own, T(0), scratch, index, index / 32u), index) + own;
+}
+
+template <typename T> inline T mj_group_prefix_exclusive_sum(T x, threadgroup T* scratch, uint index) {
+    const T own = mj_simd_prefix_exclusive_sum(x, index);
+    return mj_simd_sum(mj_from_simds(T(own + x), T(0), scratch, index, index / 32u), index) + own;
 }
 
 // ---- the call: failures and counted loops ----

@@ -31,7 +31,7 @@ def expression(e: ir.Expr, rule: Rule) -> ir.Expr:
             new = replace(e, args=tuple(map(go, args)))
         case ir.Vector(parts, _):
             new = replace(e, parts=tuple(map(go, parts)))
-        case ir.Convert(value, _, _) | ir.Bitcast(value, _):
+        case ir.Convert(value, _, _) | ir.Bitcast(value, _) | ir.Same(value):
             new = replace(e, value=go(value))
         case ir.Choose(condition, then, otherwise):
             new = ir.Choose(go(condition), go(then), go(otherwise))
@@ -83,7 +83,13 @@ def statement(s: ir.Stmt, rule: Rule) -> ir.Stmt:
             return replace(s, offset=go(offset), values=tuple(map(go, values)), guard=maybe(guard))
         case ir.CallInto(_, args, _, _):
             return replace(s, args=tuple(map(go, args)))
-        case ir.Break() | ir.Continue():
+        case ir.Collective(_, _, value, by, _):
+            return replace(s, value=go(value), by=maybe(by))
+        case ir.TileFill(_, value, _, _):
+            return replace(s, value=go(value))
+        case ir.TileMove(_, _, _, offset, stride, guard, _):
+            return replace(s, offset=go(offset), stride=go(stride), guard=maybe(guard))
+        case ir.Break() | ir.Continue() | ir.Barrier() | ir.TileMultiply():
             return s
     assert_never(s)
 

@@ -45,7 +45,13 @@ def expressions(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
             return (offset, *values) if guard is None else (offset, *values, guard)
         case ir.CallInto(_, args, _, _):
             return args
-        case ir.Once() | ir.Break() | ir.Continue():
+        case ir.Collective(_, _, value, by, _):
+            return (value,) if by is None else (value, by)
+        case ir.TileFill(_, value, _, _):
+            return (value,)
+        case ir.TileMove(_, _, _, offset, stride, guard, _):
+            return (offset, stride) if guard is None else (offset, stride, guard)
+        case ir.Once() | ir.Break() | ir.Continue() | ir.Barrier() | ir.TileMultiply():
             return ()
     assert_never(statement)
 
@@ -89,12 +95,18 @@ def usage(body: Sequence[ir.Stmt], functions: dict[str, Usage]) -> Usage:
 
     for s in walk(body):
         match s:
-            case ir.Store(buffer, _, _, _, _) | ir.Atomic(_, _, buffer, _, _, _, _):
+            case (
+                ir.Store(buffer, _, _, _, _)
+                | ir.Atomic(_, _, buffer, _, _, _, _)
+                | ir.TileMove(_, _, buffer, _, _, _, _)
+            ):
                 found.buffers[buffer.name] = buffer
             case ir.LocalArray(local, _, _):
                 found.own_locals.add(local.number)
             case ir.LocalStore(local, _, _, _, _):
                 found.locals[local.number] = local
+            case ir.Collective() if s.of_group:
+                found.buffers[s.scratch.name] = s.scratch
             case ir.Check() | ir.Loop():
                 found.checks = True
             case ir.CallInto(name, _, _, _):

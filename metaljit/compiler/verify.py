@@ -124,7 +124,18 @@ class _Checker:
                 self.call(name, args)
                 for r in results:
                     self.declare(r)
-            case ir.Break() | ir.Continue():
+            case ir.Collective(_, var, value, by, _):
+                self.expr(value)
+                if by is not None:
+                    self.typed(by, I32, "a lane")
+                self.declare(var)
+            case ir.TileFill(tile, value, _, _):
+                self.typed(value, tile.dtype, "an element of a tile")
+            case ir.TileMove(_, tile, buffer, offset, stride, guard, _):
+                self.must(tile.dtype == buffer.dtype, f"{tile.name!r} does not fit {buffer.name!r}")
+                self.typed(stride, I32, "a stride")
+                self.place(offset, guard)
+            case ir.Break() | ir.Continue() | ir.Barrier() | ir.TileMultiply():
                 pass
 
     def place(self, offset: ir.Expr, guard: ir.Expr | None) -> None:

@@ -35,6 +35,7 @@
 #include "cpu_arc.h"           // asin acos atan atan2
 #include "cpu_geometric.h"     // dot length length_squared distance distance_squared normalize cross reflect refract faceforward
 #include "cpu_atomics.h"       // atomic_int atomic_uint atomic_float
+#include "cpu_lanes.h"         // mj_lanes_reduce mj_lanes_prefix mj_lanes_ballot mj_tile_fill mj_tile_load mj_tile_store mj_tile_multiply
 #endif
 
 // What generated text asks for: this is a CPU, where NaN stays a value, and where offsets have 64 bits, so that clang sees

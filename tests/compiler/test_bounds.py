@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metaljit.compiler.bounds import Facts, Poly
+from metaljit.compiler.bounds import Bound, Facts, Poly
 from metaljit.dtypes import I32, U8
 
 
@@ -202,3 +202,18 @@ def test_a_product_that_is_positive_has_positive_factors() -> None:
     signed = facts.symbol("k", [-3])
     facts.assume(signed * w - 1)
     assert not facts.proves(signed - 1)
+
+
+def test_a_quotient_leads_to_its_dividend() -> None:
+    """1024 * g + 5 <= N + 4 for g < ceil_div(N, 1024), though the quotient's own bounds are of 1024 times it."""
+    facts = Facts()
+    n = facts.symbol("N", [0], [2**31 - 1])
+    q = facts.symbol("q", [0], [2**21])
+    facts.bounds[facts.number(q)].append(Bound(False, 1024, n + 1023))
+    g = facts.symbol("g", [0], [q - 1])
+    goal, keep = -(g * 1024 + 5) + (2**31 - 1), frozenset({facts.number(n)})
+    found = facts.eliminate(goal, keep, scaled=True)
+    assert found is not None
+    assert (found - (-n + (2**31 - 5))).constant == 0
+    unscaled = facts.eliminate(goal, keep)
+    assert unscaled is None or unscaled.constant is not None

@@ -105,6 +105,7 @@ EXPRESSIONS: list[tuple[ir.Expr, str]] = [
     (ir.InRange(i, ONE, False), "?in_range(i, 1)"),
     (ir.InRange(i, ONE, True), "in_range(i, 1)"),
     (ir.Call("f#0", (x, ir.Apply("add", (x, x), F32)), F32), "f#0(x, x + x)"),
+    (ir.Same(ir.Apply("add", (x, x), F32)), "uniform(x + x)"),
 ]
 
 
@@ -113,6 +114,7 @@ def test_expressions(expr: ir.Expr, text: str) -> None:
     assert body(ir.Return((expr,), SPAN)) == [f"return {text}"]
 
 
+TILE = ir.Tile("m", F32, 7)
 STATEMENTS: list[tuple[ir.Stmt, list[str]]] = [
     (ir.Let(ir.Var("x", F32, 9), x, SPAN), ["let x.1: f32 = x"]),
     (ir.Declare(ir.Var("n", I32, 9), None, SPAN), ["var n: i32"]),
@@ -152,6 +154,16 @@ STATEMENTS: list[tuple[ir.Stmt, list[str]]] = [
     ),
     (ir.CallInto("f#1", (x,), (X, FIRST), SPAN), ["let x, i = f#1(x)"]),
     (ir.CallInto("f#1", (x,), (), SPAN), ["f#1(x)"]),
+    (ir.Barrier(SPAN), ["barrier"]),
+    (ir.TileFill(TILE, x, True, SPAN), ["tile m: f32 = fill(x)"]),
+    (ir.TileFill(TILE, x, False, SPAN), ["m = fill(x)"]),
+    (ir.TileMove("load", TILE, U, i, ONE, flag, SPAN), ["load m, u{i, 1} if flag"]),
+    (ir.TileMultiply(TILE, TILE, TILE, TILE, SPAN), ["m = m @ m + m"]),
+    (
+        ir.Collective("simd_shuffle", ir.Var("y", F32, 9), x, i, SPAN),
+        ["let y: f32 = simd_shuffle(x, i)"],
+    ),
+    (ir.Collective("group_sum", ir.Var("y", F32, 9), x, None, SPAN), ["let y: f32 = group_sum(x)"]),
 ]
 
 

@@ -89,6 +89,19 @@ def test_any_name_is_safe(name: str) -> None:
     np.testing.assert_array_equal(kernel(np.array([1, 2], np.float32), 3.0), np.array([9, 11], np.float32))
 
 
+@pytest.mark.parametrize(
+    "name", [*NASTY, *"row first last begin end block blocks from_ made simd lane".split()]
+)
+def test_any_array_may_have_any_name(name: str, device: str) -> None:
+    """The loops of a device have names of their own."""
+    kernel = mj.kernel_from_text(
+        f'N = dims("N")\n@kernel\ndef f({name}: f32[N], other: f32[N]) -> f32[N]:\n    i = position()\n'
+        f'    {name} = border({name}, "edge")\n    return {name}[i + 1] + other[i]\n'
+    )
+    x = np.array([1, 2, 4], np.float32)
+    np.testing.assert_array_equal(kernel.on(device)(x, x), [3, 6, 8])
+
+
 @pytest.mark.parametrize("name", ["grüße", "λ", "变量", "x²".replace("²", "2")])
 def test_names_beyond_ascii(name: str) -> None:
     kernel = mj.kernel_from_text(

@@ -574,7 +574,7 @@ def test_the_prelude_calls_nothing_unqualified() -> None:
         for name in re.findall(r"([\w:]+)(?:<[^<>()]*>)?\(", line):
             space, _, last = name.rpartition("::")
             if space == "metal":
-                assert last in exact or last.startswith(("atomic_", "memory_")), line
+                assert last in exact or last.startswith(("atomic_", "memory_", "simd_", "threadgroup_")), line
             elif not space:
                 assert name.startswith("mj_") or name in WORDS, line
             else:

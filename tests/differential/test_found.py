@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import metaljit as mj
+from metaljit.runtime.emulator.functions import Library
+from metaljit.runtime.emulator.process import Binding
 
 BYTES = np.array([0, 1, 2, 200, 255], np.uint8)
 TWO = "def two(n):\n    s = 0\n    for k in range(n):\n        s += 1\n    return 2\n"
@@ -147,3 +149,42 @@ def test_decorators_of_others_are_not_read(device: str) -> None:
 
     for run in (registry["half"].interpret, half.on(device)):
         assert run(np.ones(1, np.float32)) == 0.5
+
+
+# ---- found by tests/fuzz ----
+
+
+def test_minimum_and_maximum_of_nan_in_a_fast_kernel(device: str) -> None:
+    made = mj.kernel_from_text(
+        'N = dims("N")\n@kernel(math="fast")\ndef k(x: f32[N], y: f32[N]) -> (f32[N], f32[N], f32[N]):\n'
+        "    i = position()\n    return minimum(x[i], y[i]), maximum(x[i], y[i]), clip(x[i], y[i], y[i])\n"
+    )
+    x, y = (np.array(v, np.float32) for v in ([np.nan, 1, 1], [2, np.nan, 2]))
+    for run in (made.interpret, made.on(device)):
+        for found in run(x, y):
+            assert np.isnan(found).tolist() == [True, True, False]
+
+
+def test_lgamma_of_negative_numbers_near_zero(device: str) -> None:
+    made = mj.kernel_from_text(
+        'N = dims("N")\n@kernel\ndef k(x: f32[N]) -> f32[N]:\n    return lgamma(x[position()])\n'
+    )
+    x = np.array([-1e-45, -3e-45, -1e-42, -1e-38], np.float32)
+    expected = -np.log(np.abs(x.astype(np.float64)))
+    for run in (made.interpret, made.on(device)):
+        np.testing.assert_allclose(run(x), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("count", ["y[i] | 32", "x[i]", "n"])
+def test_a_foreign_shift_takes_its_count_modulo_the_width(count: str) -> None:
+    library = Library(
+        "#include <metal_stdlib>\nkernel void k(device const int* x [[buffer(0)]], device const int* y [[buffer(1)]],\n"
+        "device int* out [[buffer(2)]], uint i [[thread_position_in_grid]]) {\n"
+        f"int n = 33; (void)n; out[2 * i] = x[i] << ({count}); out[2 * i + 1] = x[i] >> ({count}); }}\n"
+    )
+    x, y = np.array([-8193, 5, 63], np.int32), np.array([1, 2, 40], np.int32)
+    counts = {"y[i] | 32": y | 32, "x[i]": x, "n": np.full(3, 33)}[count] & 31
+    out = np.zeros(6, np.int32)
+    buffers = {k: Binding(a.view(np.uint8), "x", k == 2) for k, a in enumerate((x, y, out))}
+    library.function("k").run(buffers, groups=(1, 1, 1), threadgroup=(3, 1, 1))
+    assert out.tolist() == np.stack([x << counts, x >> counts], 1).reshape(-1).tolist()

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import numpy as np
-from differential import check_text
 from hypothesis import given
 from hypothesis import strategies as st
+from random_runs import compare
 from random_stencils import stencils
 
-import metaljit as mj
+from metaljit.dtypes import DTYPES
 
 SIZES = ((4, 5), (9, 20), (1, 3), (3, 1), (2, 2), (0, 3), (3, 0), (12, 37))
 
 
-def check(text: str, size: int) -> bool:
+def check(
+    stencil: tuple[str, list[str]], size: int, *, sanitized: bool = False, order: int | None = None
+) -> bool:
     """Whether the call was a valid one."""
+    text, types = stencil
     height, width = SIZES[size]
     generator = np.random.default_rng(size)
-    arrays = [generator.integers(-9, 9, (height, width + extra)).astype(np.float32) for extra in (0, 2)]
-    return check_text(text, arrays, (mj.MetaljitError,), f"{height} x {width}")
+    arrays = [
+        generator.integers(-9 if DTYPES[t].is_signed else 0, 9, (height, width + extra)).astype(
+            DTYPES[t].numpy
+        )
+        for t, extra in zip(types, (0, 2), strict=True)
+    ]
+    return compare(text, arrays, sanitized=sanitized, order=order)
 
 
-@given(stencils(), st.integers(0, len(SIZES) - 1))
-def test_random_stencils(text: str, size: int) -> None:
-    check(text, size)
+DRAWN = st.tuples(stencils(), st.integers(0, len(SIZES) - 1))
+
+
+@given(DRAWN)
+def test_random_stencils(drawn: tuple[tuple[str, list[str]], int]) -> None:
+    check(*drawn)

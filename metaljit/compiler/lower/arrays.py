@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from ...dtypes import BOOL, I32, I64, U32, U64, DType
 from ...operations import OPERATIONS
@@ -84,6 +85,20 @@ def _refuse_negative(value: Value, extent: Value, name: str, span: Span) -> None
         )
 
 
+def _refuse_beyond(view: View, value: Value, axis: int, span: Span) -> None:
+    """A known index behind the end of a threadgroup array, whose extents are known."""
+    extent = view.shape[axis]
+    if view.buffer.size is None or not isinstance(value, Literal) or not isinstance(extent, Literal):
+        return
+    if isinstance(value.value, int) and isinstance(extent.value, int) and value.value >= extent.value:
+        _index_range(view.buffer.name, value.value, extent.value, view.declared, span)
+
+
+def _index_range(name: str, index: int, count: int, declared: Span, span: Span) -> NoReturn:
+    message = f"the index {index} is outside {name!r}, which has {count} elements on this axis"
+    fault("index-range", message, span, second=(declared, "declared here"))
+
+
 def read(body: Body, view: View, indices: Sequence[Value], span: Span) -> Value:
     """One element; outside, what the border or the guard gives."""
     flat = _axes(view, indices, span)
@@ -94,6 +109,7 @@ def read(body: Body, view: View, indices: Sequence[Value], span: Span) -> Value:
         mode = view.modes[k]
         if mode is None:
             _refuse_negative(value, view.shape[k], view.buffer.name, span)
+            _refuse_beyond(view, value, k, span)
         index = typed(index_type(body, value, span, "an index"), span, I32)
         extent = typed(view.shape[k], span, I32)
         if (
@@ -103,7 +119,7 @@ def read(body: Body, view: View, indices: Sequence[Value], span: Span) -> Value:
             and value.type.scalar in (U32, I64, U64)
         ):
             index = Typed(ir.Convert(value.expr, I64, saturating=True))  # folded before it is narrowed
-        if _proved(body, index, extent) or view.unchecked:
+        if proved(body, index, extent) or view.unchecked:
             axes.append(index)
         elif mode is None or mode == "constant":
             axes.append(index)
@@ -125,7 +141,7 @@ def read(body: Body, view: View, indices: Sequence[Value], span: Span) -> Value:
                         ir.InRange(ZERO, extent.expr, not _margin(body.unit, Typed(ZERO, Poly.of(0)), extent))
                     )
                 )
-    value = Typed(ir.Load(view.buffer, _offset(view.shape, axes, span), view.element))
+    value = Typed(ir.Load(view.buffer, offset_of(view.shape, axes, span), view.element))
     if sign is not None:
         value = _signed(body, value, sign, span)
     if not inside:
@@ -141,7 +157,7 @@ def _signed(body: Body, value: Typed, sign: Typed, span: Span) -> Typed:
     return result
 
 
-def _proved(body: Body, index: Typed, extent: Typed) -> bool:
+def proved(body: Body, index: Typed, extent: Typed) -> bool:
     if index.poly is None or extent.poly is None:
         return False
     facts = body.unit.facts
@@ -204,7 +220,7 @@ def _as_margin(unit: Unit, goal: Poly) -> ir.Margin | None:
     return ir.Margin(axis, coefficient, terms)
 
 
-def _offset(shape: Sequence[Value], axes: Sequence[Typed], span: Span) -> ir.Expr:
+def offset_of(shape: Sequence[Value], axes: Sequence[Typed], span: Span) -> ir.Expr:
     """Row-major; exact, because an element of an array has an offset below 2³¹."""
     total: ir.Expr = ZERO
     for k, axis in enumerate(axes):
@@ -228,6 +244,24 @@ def write(body: Body, view: View, indices: Sequence[Value], value: Value, target
 
 def place(body: Body, view: View, indices: Sequence[Value], span: Span) -> tuple[ir.Expr, ir.Expr | None]:
     """The flat offset of an element that is written, and the condition under which it exists."""
+    refuse_read_only(view, span)
+    if any(m is not None for m in view.modes):
+        fault("read-only", "a bordered view cannot be written", span, help="write to the array itself")
+    axes: list[Typed] = []
+    inside: list[Typed] = []
+    for k, v in enumerate(_axes(view, indices, span)):
+        _refuse_negative(v, view.shape[k], view.buffer.name, span)
+        _refuse_beyond(view, v, k, span)
+        index = typed(index_type(body, v, span, "an index"), span, I32)
+        extent = typed(view.shape[k], span, I32)
+        axes.append(index)
+        if not proved(body, index, extent) and not view.unchecked:
+            inside.append(_in_range(body, view, index, extent, span, None))
+    guard = join_conditions("and", inside).expr if inside else None
+    return offset_of(view.shape, axes, span), guard
+
+
+def refuse_read_only(view: View, span: Span) -> None:
     if not view.buffer.writable:
         fault(
             "read-only",
@@ -236,19 +270,6 @@ def place(body: Body, view: View, indices: Sequence[Value], span: Span) -> tuple
             second=(view.declared, "declared here"),
             help="declare it `Out[…]` or `InOut[…]`, or return the value",
         )
-    if any(m is not None for m in view.modes):
-        fault("read-only", "a bordered view cannot be written", span, help="write to the array itself")
-    axes: list[Typed] = []
-    inside: list[Typed] = []
-    for k, v in enumerate(_axes(view, indices, span)):
-        _refuse_negative(v, view.shape[k], view.buffer.name, span)
-        index = typed(index_type(body, v, span, "an index"), span, I32)
-        extent = typed(view.shape[k], span, I32)
-        axes.append(index)
-        if not _proved(body, index, extent) and not view.unchecked:
-            inside.append(_in_range(body, view, index, extent, span, None))
-    guard = join_conditions("and", inside).expr if inside else None
-    return _offset(view.shape, axes, span), guard
 
 
 def read_private(body: Body, array: Private, indices: Sequence[Value], span: Span) -> Value:
@@ -277,19 +298,14 @@ def _private_place(
         extent = Literal(array.shape[k])
         _refuse_negative(v, extent, array.local.name, span)
         if isinstance(v, Literal) and isinstance(v.value, int) and v.value >= array.shape[k]:
-            fault(
-                "index-range",
-                f"the index {v.value} is outside {array.local.name!r}, which has {array.shape[k]} elements on this axis",
-                span,
-                second=(array.declared, "declared here"),
-            )
+            _index_range(array.local.name, v.value, array.shape[k], array.declared, span)
         index = typed(index_type(body, v, span, "an index"), span, I32)
         axes.append(index)
         bound = typed(extent, span, I32)
-        if not _proved(body, index, bound) and not array.unchecked:
+        if not proved(body, index, bound) and not array.unchecked:
             inside.append(Typed(ir.InRange(index.expr, bound.expr, True)))
     shape = [Literal(n) for n in array.shape]
-    return _offset(shape, axes, span), join_conditions("and", inside).expr if inside else None
+    return offset_of(shape, axes, span), join_conditions("and", inside).expr if inside else None
 
 
 def table(body: Body, items: Sequence[Value], index: Value, span: Span) -> Value:
@@ -321,7 +337,7 @@ def table(body: Body, items: Sequence[Value], index: Value, span: Span) -> Value
         if element.is_integer
         else None
     )
-    if _proved(body, at, bound):
+    if proved(body, at, bound):
         return Typed(load, poly)
     zero = ir.Const(element_value(0, element), element)
     return Typed(ir.Choose(ir.InRange(at.expr, bound.expr, True), load, zero))

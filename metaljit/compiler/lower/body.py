@@ -74,6 +74,9 @@ class Unit:
     uniform_symbols: dict[int, str] = field(default_factory=dict)
     variables: int = 0
     size_limits: dict[str, int] = field(default_factory=dict)
+    shared: list[ir.Buffer] = field(default_factory=list)
+    threads: tuple[int, ...] = ()  # of a threadgroup
+    grid_variables: frozenset[int] = frozenset()  # where a thread stands in the grid
 
     def number(self) -> int:
         self.variables += 1
@@ -124,8 +127,13 @@ class Unit:
 
     def limit_size(self, goal: Poly) -> bool:
         """Makes `goal >= 0` a requirement of the call, if it only keeps one extent a little below 2³¹ − 1."""
-        dims = frozenset(s for s, name in self.uniform_symbols.items() if name not in self.scalar_names)
-        sure = self.facts.eliminate(goal, dims)
+        extents = {s: name for s, name in self.uniform_symbols.items() if name not in self.scalar_names}
+        plain = frozenset(s for s, name in extents.items() if name.isidentifier())
+        return self._limit(self.facts.eliminate(goal, frozenset(extents))) or self._limit(
+            self.facts.eliminate(goal, plain, scaled=True)
+        )
+
+    def _limit(self, sure: Poly | None) -> bool:
         symbols = sorted(sure.symbols()) if sure is not None else []
         if sure is None or len(symbols) != 1:
             return False
@@ -302,6 +310,8 @@ class Body:
     is_kernel: bool = True
     called: Span | None = None  # where a function is called
     done: bool = False  # no path goes on from here
+    depth: int = 0  # blocks around this place
+    generating: int = 0  # generators around this place
 
     def emit(self, statement: ir.Stmt) -> None:
         self.block.append(statement)
@@ -323,11 +333,13 @@ class Body:
         """Statements within go to a block of their own; names and facts found within end with it."""
         block, env, done, declared = self.block, self.env, self.done, self.declared
         self.block, self.env, self.declared = [], dict(env), dict(declared)
+        self.depth += 1
         try:
             with self.unit.facts.scope():
                 yield self.block
         finally:
             self.block, self.env, self.done, self.declared = block, env, done, declared
+            self.depth -= 1
 
     def assume(self, polys: Sequence[Poly]) -> None:
         for p in polys:

@@ -18,10 +18,10 @@ from ...extents import Extent, Lit, Op, Sym
 from ...operation_rules import Refusal
 from ...operations import OPERATIONS
 from ...source import Span
-from ...symbols import ATOMICS, THREAD, Builtin
+from ...symbols import ATOMICS, COLLECTIVES, THREAD, Builtin
 from .. import ir
 from ..bounds import Poly
-from . import arrays, calls, expressions, reductions, vectors
+from . import arrays, calls, cooperative, expressions, reductions, shared, tiles, vectors
 from .arithmetic import apply, binary, truth
 from .body import Body
 from .convert import implicit, index_type
@@ -38,19 +38,7 @@ def call(body: Body, node: tree.Call, name: str) -> Value:
     row = TABLE.get(name)
     if row is not None:
         return row(body, node)
-    if name in COOPERATIVE:
-        fault(
-            "not-yet",
-            f"{name} belongs to cooperative kernels, which this version does not compile",
-            node.span,
-        )
     fault("not-callable", f"{name!r} cannot be called in a body", node.func.span)
-
-
-COOPERATIVE = frozenset(
-    "threadgroup_array barrier group_sum group_min group_max group_prefix_sum simd_sum simd_min simd_max simd_shuffle "
-    "simd_shuffle_xor simd_prefix_sum simd_ballot simd_broadcast simdgroup_matrix".split()
-)
 
 
 def values_of(body: Body, node: tree.Call, least: int, most: int | None = None) -> list[Value]:
@@ -307,7 +295,7 @@ def _bitcast(body: Body, node: tree.Call) -> Value:
 def _wide(body: Body, node: tree.Call) -> Value:
     (value,) = values_of(body, node, 1)
     type = element_type(value, node.span)
-    scalar = reductions._summed(type.scalar) if type.scalar not in (F16, BF16) else F32
+    scalar = reductions.summed(type.scalar) if type.scalar not in (F16, BF16) else F32
     assert isinstance(scalar, DType)
     return Meta(Vec(scalar, type.lanes) if isinstance(type, Vec) else scalar)
 
@@ -477,11 +465,6 @@ def _static_assert(body: Body, node: tree.Call) -> Value:
     return Literal(None)
 
 
-def _uniform(body: Body, node: tree.Call) -> Value:
-    (value,) = values_of(body, node, 1)
-    return value
-
-
 TABLE: dict[str, Call] = {
     "position": _position,
     "index": _index,
@@ -492,7 +475,15 @@ TABLE: dict[str, Call] = {
     **{n: _thread(n) for n in THREAD},
     "border": _border,
     "unchecked": _unchecked,
-    "uniform": _uniform,
+    "uniform": cooperative.uniform,
+    "threadgroup_array": shared.threadgroup_array,
+    "barrier": cooperative.barrier,
+    "simdgroup_matrix": tiles.make,
+    "simdgroup_fill": tiles.fill,
+    "simdgroup_load": tiles.move("load"),
+    "simdgroup_store": tiles.move("store"),
+    "simdgroup_multiply_accumulate": tiles.multiply_accumulate,
+    **{n: cooperative.collective(n) for n in COLLECTIVES},
     "len": _len,
     "local_array": _local_array,
     **{f"atomic_{op}": _atomic(op) for op in ATOMICS},

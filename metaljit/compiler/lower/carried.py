@@ -28,6 +28,7 @@ from .values import (
     Poison,
     Poisoned,
     Private,
+    Tile,
     Typed,
     Unset,
     Value,
@@ -181,7 +182,9 @@ def _bounded(body: Body, name: str, type: DType, bounds: Sequence[tuple[bool, Po
 
 def _attempt(body: Body, frame: LoopFrame, loop: Turns) -> Lowered:
     with body.nested() as block:
-        fixed = {n: body.env[n] for n in loop.names if isinstance(body.env.get(n), View | Private | Meta)}
+        fixed = {
+            n: body.env[n] for n in loop.names if isinstance(body.env.get(n), View | Private | Tile | Meta)
+        }
         for n in loop.names:
             if n in frame.carried or n in frame.groups or n in frame.broken:
                 body.env[n] = frame.content(n)

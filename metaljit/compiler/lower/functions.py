@@ -6,6 +6,7 @@ the compiler knows of integers (ranges, conditions around the call) goes with th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from metaljit.grammar import tree
@@ -15,7 +16,7 @@ from ...frozen import frozen
 from ...source import Diagnostic, Span
 from ...symbols import Builtin, DTypeVariable, FunctionText
 from .. import ir
-from . import expressions, returns, statements
+from . import cooperative, expressions, returns, statements
 from .body import Body, Unit
 from .convert import implicit
 from .literals import describe, typed
@@ -74,10 +75,14 @@ def function(body: Body, node: tree.Call, text: FunctionText) -> Value:
         unit.calls.append(text.key)
         copies, unit.copies = unit.copies, 1  # made once, however often the loops around the call call it
         try:
-            unit.functions[key] = _specialise(body, declaration, text, parameters, node)
+            made, template = _specialise(body, declaration, text, parameters, node)
         finally:
             unit.calls.pop()
             unit.copies = copies
+        if cooperative.waits(unit, made):
+            found = cooperative.inlined(body, made, parameters.variables, parameters.passed, node.span)
+            return _filled(template, iter(found))
+        unit.functions[key] = made, template
     made, template = unit.functions[key]
     return _emit_call(body, made, template, parameters, node.span)
 
@@ -311,18 +316,18 @@ def _emit_call(body: Body, made: ir.Function, template: Value, parameters: Param
         return call if is_pure(body.unit, made) else body.let(made.name, call, span)
     variables = tuple(body.var(f"{made.name}_{k}", t) for k, t in enumerate(made.results))
     body.emit(ir.CallInto(name, parameters.passed, variables, span))
-    reads = iter(variables)
+    return _filled(template, iter(variables))
 
-    def fill(pattern: Value) -> Value:
-        match pattern:
-            case Group(items, index):
-                return Group(tuple(fill(i) for i in items), index)
-            case Typed(_, poly):
-                return Typed(ir.Read(next(reads)), poly)
-            case _:
-                return pattern
 
-    return fill(template)
+def _filled(pattern: Value, variables: Iterator[ir.Var]) -> Value:
+    """The pattern of a result, with the variables that hold its numbers."""
+    match pattern:
+        case Group(items, index):
+            return Group(tuple(_filled(i, variables) for i in items), index)
+        case Typed(_, poly):
+            return Typed(ir.Read(next(variables)), poly)
+        case _:
+            return pattern
 
 
 def _number(unit: Unit, made: ir.Function) -> int:
@@ -336,7 +341,18 @@ def is_pure(unit: Unit, made: ir.Function) -> bool:
 
 def _touches(statement: ir.Stmt) -> bool:
     match statement:
-        case ir.Store() | ir.LocalStore() | ir.Atomic() | ir.Check() | ir.CallInto():
+        case (
+            ir.Store()
+            | ir.TileFill()
+            | ir.TileMove()
+            | ir.TileMultiply()
+            | ir.LocalStore()
+            | ir.Atomic()
+            | ir.Check()
+            | ir.CallInto()
+            | ir.Barrier()
+            | ir.Collective()
+        ):
             return True
         case ir.If(condition, then, orelse, _):
             return _reads(condition) or any(_touches(s) for s in (*then, *orelse))

@@ -19,9 +19,9 @@ from ...frozen import frozen
 from ...program import INDEX_MAX
 from ...source import Diagnostic, MetaljitError, Span, TypeFault
 from ...symbols import Builtin
-from .. import ir
+from .. import ir, uniformity
 from ..bounds import Poly
-from . import returns, statements
+from . import returns, shared, statements
 from .body import Body, Options, Unit
 from .expressions import free_value
 from .names import canonical
@@ -143,10 +143,7 @@ def _lower(
     if not unit.diagnostics:
         with body.reporting():
             _check_bound(unit, signature, domain)
-    if unit.diagnostics:
-        raise TypeFault(
-            *sorted(unit.diagnostics, key=lambda d: (d.span.line, d.span.column) if d.span else (0, 0))
-        )
+            shared.check_memory(unit, body.block, function.name_span)
     results = tuple(
         ir.Buffer(name, r.element.scalar, r.element.lanes, True)
         for name, r in zip(result_names(len(spec.results)), spec.results, strict=True)
@@ -160,8 +157,17 @@ def _lower(
         tuple(body.block),
         results,
         tuple(unit.margins),
+        group,
+        tuple(unit.shared),
+        uniformity.is_cooperative(body.block, unit.shared),
         span=function.name_span,
     )
+    if kernel.cooperative and not unit.diagnostics:
+        unit.diagnostics += uniformity.check(kernel)
+    if unit.diagnostics:
+        raise TypeFault(
+            *sorted(unit.diagnostics, key=lambda d: (d.span.line, d.span.column) if d.span else (0, 0))
+        )
     return Lowered(kernel, unit, signature, spec, domain, group)
 
 
@@ -310,6 +316,8 @@ def _grid_domain(
         values["group_size"].append(Literal(size))
         values["grid_size"].append(unit.extent(count))
     unit.grid_values = {n: tuple(v) for n, v in values.items()} | _lanes(body, variables[1], threads)
+    unit.threads = threads
+    unit.grid_variables = frozenset(v.number for v in (*variables[0], *variables[1]))
     domain = (*groups, *(Lit(n) for n in threads))
     return domain, threads, (*variables[0], *variables[1])
 
@@ -327,11 +335,14 @@ def _lanes(body: Body, threads: list[ir.Var], sizes: tuple[int, ...]) -> dict[st
     facts = body.unit.facts
     return {
         "lane": (
-            Typed(ir.Apply("remainder", (flat, width), I32), facts.symbol("lane", [0], [SIMD_WIDTH - 1])),
+            Typed(
+                ir.Apply("bitwise_and", (flat, ir.Const(SIMD_WIDTH - 1, I32)), I32),
+                facts.symbol("lane", [0], [SIMD_WIDTH - 1]),
+            ),
         ),
         "simd_index": (
             Typed(
-                ir.Apply("floor_divide", (flat, width), I32),
+                ir.Apply("floor_divide", (flat, width), I32, True),
                 facts.symbol("simd", [0], [max(total // SIMD_WIDTH - 1, 0)]),
             ),
         ),

@@ -20,6 +20,7 @@ from .values import (
     Poison,
     Poisoned,
     Private,
+    Tile,
     Typed,
     Value,
     View,
@@ -41,6 +42,8 @@ def describe(value: Value) -> str:
             return f"the array {buffer.name!r} of rank {len(shape)}"
         case Private(local, shape):
             return f"the local array {local.name!r} of rank {len(shape)}"
+        case Tile(tile):
+            return f"the simdgroup_matrix {tile.name!r}"
         case Meta(of):
             name = getattr(of, "name", type(of).__name__)
             return f"the type {name}" if isinstance(of, DType | Vec) else f"{name!r} (no value)"

@@ -184,7 +184,7 @@ def counted(body: Body, node: tree.For, r: Range) -> None:
 
     def close(made: carried.Lowered) -> None:
         assert made.var is not None
-        body.emit(ir.For(made.var, head[0].expr, head[1].expr, r.step, tuple(made.block), node.span))
+        body.emit(ir.For(made.var, head[0].expr, head[1].expr, r.step, tuple(made.block), node.iterable.span))
 
     carried.run(body, carried.Turns(node, names, enter, turn, close))
     body.env[name] = Unset("the loop may not run", node.span, "this loop")
@@ -330,7 +330,15 @@ def while_loop(body: Body, node: tree.While) -> None:
         turns = body.var("turns", U32)
         body.unit.sites.append(Site(f"a `while` loop ran more than {limit} turns", node.span))
         body.emit(
-            ir.Loop(before, condition, tuple(made.block), node.span, turns, len(body.unit.sites) - 1, limit)
+            ir.Loop(
+                before,
+                condition,
+                tuple(made.block),
+                node.condition.span,
+                turns,
+                len(body.unit.sites) - 1,
+                limit,
+            )
         )
 
     carried.run(body, carried.Turns(node, statements.assigned(node.body), enter, turn, close))

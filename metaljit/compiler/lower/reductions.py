@@ -35,10 +35,10 @@ class Reduction:
     op: str
 
 
-def _summed(type: Type) -> Type:
+def summed(type: Type) -> Type:
     """NumPy widens small integers; bools are counted; 16-bit floats accumulate in f32."""
     if isinstance(type, Vec):
-        scalar = _summed(type.scalar)
+        scalar = summed(type.scalar)
         assert isinstance(scalar, DType)
         return Vec(scalar, type.lanes)
     if type == BOOL:
@@ -49,8 +49,8 @@ def _summed(type: Type) -> Type:
 
 
 REDUCTIONS = {
-    "sum": Reduction(_summed, lambda t: 0, "add"),
-    "prod": Reduction(_summed, lambda t: 1, "multiply"),
+    "sum": Reduction(summed, lambda t: 0, "add"),
+    "prod": Reduction(summed, lambda t: 1, "multiply"),
     "min": Reduction(lambda t: t, lambda t: t.largest, "minimum"),
     "max": Reduction(lambda t: t, lambda t: t.smallest, "maximum"),
     "any": Reduction(lambda t: BOOL, lambda t: False, "logical_or"),
@@ -125,7 +125,11 @@ def clauses(
         _clause(body, generator.clauses[k], lambda: enter(k + 1))
 
     saved = dict(body.env)
-    enter(0)
+    body.generating += 1
+    try:
+        enter(0)
+    finally:
+        body.generating -= 1
     body.env = saved
 
 
@@ -233,7 +237,7 @@ def reduce_items(body: Body, name: str, items: Sequence[Value], span: Span) -> V
         fault("empty-reduction", f"{name} of an empty tuple has no value", span)
     symbol = {"sum": "+", "prod": "*"}.get(name)
     if symbol is not None:
-        items = [convert(body, i, _summed(i.type), span) if isinstance(i, Typed) else i for i in items]
+        items = [convert(body, i, summed(i.type), span) if isinstance(i, Typed) else i for i in items]
     total = items[0]
     for item in items[1:]:
         if symbol is not None:

@@ -15,7 +15,7 @@ from metaljit.grammar import tree
 from ...dtypes import BOOL, DType, Type, Vec
 from ...source import Span
 from .. import ir
-from . import arrays, carried, conditions, expressions, loops, returns
+from . import arrays, carried, conditions, expressions, loops, returns, shared, tiles
 from .arithmetic import binary
 from .body import Body, Site, require_value
 from .convert import convert, implicit
@@ -28,6 +28,7 @@ from .values import (
     Poison,
     Poisoned,
     Private,
+    Tile,
     Typed,
     Unset,
     Value,
@@ -168,6 +169,10 @@ def bind(body: Body, name: str, value: Value, span: Span) -> None:
         raise Poisoned
     if isinstance(value, Private):
         value = name_array(body, value, name)
+    if isinstance(value, Tile):
+        value = tiles.name_tile(body, value, name)
+    if isinstance(value, View):
+        value = shared.name_shared(body, value, name)
     declared = body.declared.get(name)
     if declared is not None:
         value = implicit(body, value, declared[0], span, f"the declared {name!r}")
@@ -347,7 +352,7 @@ def _if(body: Body, node: tree.If) -> None:
         # only one side goes on: its statements follow the `if`, so that what they define is known there
         leaving, staying = (then, other) if then_done else (other, then)
         leaves_if = condition.expr if then_done else ir.Apply("logical_not", (condition.expr,), BOOL)
-        body.emit(ir.If(leaves_if, tuple(leaving), (), node.span))
+        body.emit(ir.If(leaves_if, tuple(leaving), (), node.condition.span))
         body.block += staying
         body.env = other_env if then_done else then_env
         body.assume(condition.fails if then_done else condition.holds)
@@ -355,7 +360,7 @@ def _if(body: Body, node: tree.If) -> None:
     body.done = then_done and other_done
     if not body.done:
         merge(body, then_env, other_env, then, other, node.span)
-    body.emit(ir.If(condition.expr, tuple(then), tuple(other), node.span))
+    body.emit(ir.If(condition.expr, tuple(then), tuple(other), node.condition.span))
 
 
 def merge(

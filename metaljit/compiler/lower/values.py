@@ -1,7 +1,7 @@
 """What a name holds while a kernel is checked, and how two such values join.
 
     value = Literal (a Python number, not yet typed) | Typed (an IR expression) | Group (tuple or index)
-          | View (a device array as seen here) | Private (a local array) | Meta (known to the compiler only)
+          | View (an array as seen here) | Private (a local array) | Tile | Meta (known to the compiler only)
 
 A Literal takes its type from what it meets; a Typed has one.
 """
@@ -115,6 +115,14 @@ class Private:
 
 
 @frozen
+class Tile:
+    """A `simdgroup_matrix`."""
+
+    tile: ir.Tile
+    declared: Span
+
+
+@frozen
 class Meta:
     """A type, an operation, a function, a module, a pack of extents."""
 
@@ -136,7 +144,7 @@ class Poison:
     """What a name holds after a fault in its assignment."""
 
 
-Value: TypeAlias = Literal | Typed | Group | View | Private | Meta | Unset | Poison
+Value: TypeAlias = Literal | Typed | Group | View | Private | Tile | Meta | Unset | Poison
 POISON = Poison()
 
 
