@@ -2,7 +2,9 @@
 #
 #   make demo    run the demo on a photograph
 #   make test    run the tests                       (PYTEST_ARGS="-k border" for some of them)
+#   make test-foreign   run others' Metal kernels too: test-tinygrad and test-enceladus fetch what they need
 #   make check   lint, format, types, import rule
+#   make fuzz    random programs, compared on every device, for FUZZ_MINUTES (10)
 #   make bench   print the benchmark table
 #   make venv    only make .venv, with all tools
 #   make clean   remove .venv and whatever was built
@@ -13,16 +15,34 @@ PYTHON ?= python3 python3.13 python3.12 python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+FUZZ_MINUTES ?= 10
+FUZZ_ARGS ?=
 
 # One pip at a time in one environment.
 .NOTPARALLEL:
-.PHONY: demo test check lint types layers bench venv clean
+.PHONY: demo test test-foreign test-tinygrad test-enceladus check lint types layers fuzz bench venv clean
 
 demo: $(VENV)/images.stamp
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/dev.stamp
 	@$(BIN)/pytest $(PYTEST_ARGS)
+
+test-foreign: test-tinygrad test-enceladus
+
+test-tinygrad: $(VENV)/dev.stamp
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet 'tinygrad==0.14.*'
+	@$(BIN)/pytest tests/foreign/test_tinygrad.py $(PYTEST_ARGS)
+
+# Its wheels are for Macs only: what is needed here is the Python part of its source.
+ENCELADUS := $(VENV)/enceladus
+test-enceladus: $(VENV)/dev.stamp
+	@test -d $(ENCELADUS) || { \
+		$(BIN)/python -m pip download --disable-pip-version-check --quiet --no-deps --no-binary :all: \
+			--dest $(ENCELADUS).part 'enceladus==0.1.76' \
+		&& tar -C $(ENCELADUS).part --strip-components 1 -xzf $(ENCELADUS).part/enceladus-*.tar.gz \
+		&& mv $(ENCELADUS).part $(ENCELADUS); }
+	@METALJIT_ENCELADUS=$(ENCELADUS) $(BIN)/pytest tests/foreign/test_enceladus.py $(PYTEST_ARGS)
 
 check: lint types layers
 
@@ -36,6 +56,9 @@ types: $(VENV)/dev.stamp
 
 layers: $(VENV)/dev.stamp
 	@$(BIN)/pytest -q tests/test_layers.py
+
+fuzz: $(VENV)/dev.stamp
+	@FUZZ_MINUTES=$(FUZZ_MINUTES) $(BIN)/python tests/fuzz/fuzz.py $(FUZZ_ARGS)
 
 bench: $(VENV)/bench.stamp
 	@$(BIN)/python -m benchmarks

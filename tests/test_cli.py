@@ -323,3 +323,25 @@ def test_faults_of_the_program_and_its_data(
     (tmp_path / "folder.npy").mkdir()
     name, *rest = (a.format(tmp_path) for a in arguments)
     assert slug in refused(1, f"{file}:{name}", *rest)
+
+
+RACY = """
+N = dims("N")
+
+@kernel(grid="ceil_div(N, 64)", threadgroup=64)
+def racy(x: f32[N], total: Out[f32[1]]):
+    i = global_index()
+    if i < N:
+        total[0] += x[i]
+"""
+
+
+def test_a_run_with_every_access_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METALJIT_SANITIZE", "0")
+    (tmp_path / "racy.mjk").write_text(RACY)
+    arguments = (tmp_path / "racy.mjk", "--in", "x=ones:f32[64]")
+    assert "total: f32[1]" in done(*arguments, "--device", "emulator")
+    printed = refused(1, *arguments, "--sanitize")
+    assert "[race]" in printed
+    assert "racy.mjk:8:" in printed
+    assert "asks for cpu" in refused(2, *arguments, "--sanitize", "--device", "cpu")

@@ -60,6 +60,7 @@ CONFINED = {
     "hypothesis": "metaljit.testing*",
     "metalcompute": RUNTIME,
     "ziglang": RUNTIME,
+    "elftools": RUNTIME,
 }
 
 

@@ -15,6 +15,8 @@ from failing import check_commands, check_marks, check_notes, compile_text, mark
 PAGE = ROOT / "docs" / "errors.md"
 # What no program of one machine can cause: the section tells what does.
 TOLD = {
+    "aborted",
+    "emulator-not-started",
     "kernel-did-not-run",
     "library-not-loaded",
     "metal-after-fork",
@@ -25,6 +27,10 @@ TOLD = {
     "not-a-function",
     "out-of-device-memory",
     "pillow-missing",
+    "threadgroup-unfit",
+    "undefined-argument",
+    "unsupported",
+    "unwritten-output",
 }
 ONLY_WITHOUT_METAL = {"metal-missing", "metal-compiler-missing"}
 NOT_LISTED = {"internal-error"}

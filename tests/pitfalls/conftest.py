@@ -1,4 +1,4 @@
-"""Where these tests run: every device found, and Metal's own route through the stand-in for metalcompute.
+"""Where these tests run: every device found, and Metal's own route through metalcompute on the emulator.
 
 A test with a parameter `place` runs on each; its kernels need no `.on(…)`, since the place is the default device.
 """

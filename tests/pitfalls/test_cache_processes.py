@@ -18,7 +18,9 @@ from every_type import I32, U8
 
 import metaljit as mj
 from metaljit.lang import const, f32, position
+from metaljit.runtime import pool
 from metaljit.runtime.cache import key
+from metaljit.runtime.msl import compile as msl_compile
 from metaljit.runtime.toolchain import Toolchain
 
 F = np.float32
@@ -30,13 +32,21 @@ HEADER = 'N = dims("N")\n@kernel\n'
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is given to a compiler while the test runs."""
     texts: list[str] = []
+    pool.launch()  # what every kernel of the device shares is no kernel's compilation
     real = Toolchain.compile
 
     def counted(self: Toolchain, text: str, what: str, flags: Any = ()) -> bytes:
         texts.append(text)
         return real(self, text, what, flags)
 
+    emulated = msl_compile.compile_text
+
+    def counted_too(cpp: str, flags: Any) -> bytes:
+        texts.append(cpp)
+        return emulated(cpp, flags)
+
     monkeypatch.setattr(Toolchain, "compile", counted)
+    monkeypatch.setattr(msl_compile, "compile_text", counted_too)
     return texts
 
 
@@ -454,7 +464,7 @@ def test_what_fails_fails_alike_each_time_and_not_elsewhere(place: str) -> None:
 
 def test_a_device_that_is_not_there_is_never_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = mj.kernel_from_text(f"{HEADER}def f(x: f32[N]) -> f32[N]:\n    return x[position()]\n")
-    for name in ("nowhere", "CPU", "gpu", "", "emulator", "cuda"):
+    for name in ("nowhere", "CPU", "gpu", "", "Emulator", "cuda"):
         for _ in range(2):
             with pytest.raises(mj.DeviceFault) as caught:
                 kernel.on(name)(np.zeros(1, F))

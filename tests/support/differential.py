@@ -18,16 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pytest
 
 import metaljit as mj
-from metaljit.testing_compare import EXACT, Tolerance, difference
+from metaljit.testing_compare import Tolerance, difference
 
 Arguments = Sequence[Any]
-Faults: TypeAlias = tuple[type[mj.MetaljitError], ...]
 
 
 class Random:
@@ -53,29 +52,6 @@ class Random:
 
     def bools(self, *shape: int) -> Any:
         return self.generator.integers(0, 2, shape).astype(np.bool_)
-
-
-def outcome(run: Callable[..., Any], arrays: Sequence[Any], faults: Faults) -> Any:
-    """What a call gives, or the error that it raises as text."""
-    try:
-        return run(*arrays)
-    except faults as e:
-        return f"{e.slug}: {e}"
-
-
-def check_text(text: str, arrays: Sequence[Any], faults: Faults, about: object = "") -> bool:
-    """Every device does what interpret mode does, to the bit or in the same words. Whether the call was a valid one."""
-    kernel = mj.kernel_from_text(text)
-    expected = outcome(kernel.interpret, arrays, faults)
-    for device in mj.available_devices():
-        actual = outcome(kernel.on(device), arrays, faults)
-        if isinstance(actual, str) or isinstance(expected, str):
-            assert isinstance(actual, str), f"{text}\nonly interpret mode refuses it: {expected}"
-            assert actual == expected, f"{text}\n{device}: {actual}\ninterpret: {expected}"
-            continue
-        found = difference(actual, expected, tolerance=EXACT)
-        assert found is None, f"on {device} {found}\n{text}\n{about}"
-    return not isinstance(expected, str)
 
 
 @dataclass

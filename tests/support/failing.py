@@ -57,7 +57,7 @@ def check_marks(text: str, path: Path, kernels: bool) -> None:
 
 
 def _line(d: mj.Diagnostic, error: mj.MetaljitError, path: Path) -> int:
-    if d.span is not None and d.span.source.name != "<text>":
+    if d.span is not None and d.span.source.name not in ("<text>", "program_source"):
         assert Path(d.span.source.name).name == path.name, str(error)
         return d.span.line
     place = _PLACE.search(d.where) if d.excerpt else None

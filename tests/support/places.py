@@ -1,4 +1,4 @@
-"""Where a test runs: a device that was found here, or Metal's own route through the stand-in for metalcompute."""
+"""Where a test runs: a device that was found here, or Metal's own route through metalcompute on the emulator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from fake_metalcompute import FakeMetalcompute
+from emulated_metalcompute import Metalcompute
 from msl_lints import complaints
 
 import metaljit as mj
@@ -21,7 +21,7 @@ class StandIn:
     """The one Metal device of this session; `module` has its knobs and what was compiled."""
 
     def __init__(self) -> None:
-        self.module = FakeMetalcompute()
+        self.module = Metalcompute()
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(sys.modules, "metalcompute", self.module)
             self.device = Metal()
@@ -30,7 +30,7 @@ class StandIn:
     def chosen(self) -> Iterator[None]:
         """Metal is this device, and the default one.
 
-        Meanwhile nothing may be written outside of a buffer, and every text that is compiled keeps the rules.
+        Meanwhile no kernel may do anything wrong, and every text that is compiled keeps the rules.
         """
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(devices, "_devices", {**devices._devices, "metal": self.device})

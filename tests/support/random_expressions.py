@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 from metaljit import conversions
 from metaljit.dtypes import BOOL, DTYPES, F32, I32, I64, U32, U64, DType
 from metaljit.operation_rules import Operation, Refusal, check
-from metaljit.operations import OPERATIONS, SYMBOLS
+from metaljit.operations import OPERATIONS, ROWS, SYMBOLS
 from metaljit.testing_values import nasty
 
 Environment = Mapping[str, Any]
 
-BINARY = [s for s, n in SYMBOLS if n == 2 and s not in ("and", "or", "**")]
-FUNCTIONS = [
-    "minimum", "maximum", "fmin", "fmax", "clip", "where", "absolute", "sign", "square", "isnan", "isinf", "isfinite",
-    "signbit", "popcount", "clz", "ctz", "reverse_bits", "rotate", "mulhi", "floor", "ceil", "trunc", "rint", "sqrt",
-    "copysign", "logical_xor", "gcd", "heaviside", "step", "fma", "nan_to_num", "reciprocal", "fmod",
-]  # fmt: skip
+EVERY = tuple(DTYPES.values())
+BINARY = [s for s, n in SYMBOLS if n == 2 and s not in ("and", "or")]
+FUNCTIONS = [op.name for op in ROWS if not op.symbol and not op.ulp]
+SIGN_OF_NAN = ("signbit", "copysign")  # they would tell one NaN from another, and which it is no device says
+EITHER_ZERO = ("minimum", "maximum", "fmin", "fmax", "clip", "nextafter")  # of two zeros they may give either
+LITERALS = (0, 1, 2, 3, 5, 7, 100, -1, 0.5, 2.0, -1.5, True)
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,47 @@ def beside(value: Any, others: Sequence[DType]) -> DType | None:
 
 
 def cast(target: DType, x: Expr) -> Expr:
-    assert x.type is not None
-    source = x.type
+    source = x.type or own_type(x.value)
     return Expr(
         f"{_cast_name(target)}({x.text})", target, lambda env: conversions.convert(x.run(env), source, target)
     )
+
+
+def saturated(target: DType, x: Expr) -> Expr | None:
+    """`saturate(target, x)`; None where there is none."""
+    source = x.type
+    assert source is not None
+    if not target.is_integer:
+        return None
+    text = f"saturate({target.name}, {x.text})"
+    return Expr(text, target, lambda env: conversions.saturate(x.run(env), source, target))
+
+
+def reinterpreted(target: DType, x: Expr) -> Expr | None:
+    """`bitcast(target, x)` of a number that is no NaN; None where the widths differ."""
+    source = x.type
+    assert source is not None
+    if BOOL in (source, target) or source.bits != target.bits:
+        return None
+    plain = number(x)
+    text = f"bitcast({target.name}, {plain.text})"
+    return Expr(text, target, lambda env: conversions.bitcast(plain.run(env), source, target))
+
+
+def number(x: Expr) -> Expr:
+    """A NaN becomes zero."""
+    if x.type is None or not x.type.is_float:
+        return x
+    zero = cast(x.type, literal(0))
+    chosen = operation(OPERATIONS["where"], [_made("isnan", x), zero, x])
+    assert chosen is not None
+    return chosen
+
+
+def _made(name: str, *args: Expr) -> Expr:
+    made = operation(OPERATIONS[name], args)
+    assert made is not None
+    return made
 
 
 def _cast_name(target: DType) -> str:
@@ -82,7 +118,9 @@ def _cast_name(target: DType) -> str:
 
 
 def operation(op: Operation, args: Sequence[Expr]) -> Expr | None:
-    """A row of the table on expressions; None where their types do not fit."""
+    """A row of the table on expressions; None where their types do not fit, or where devices may differ."""
+    if op.name in SIGN_OF_NAN:
+        args = [*args[:-1], number(args[-1])]
     others = [a.type for a in args[1 if op.rule == "select" else 0 :] if a.type is not None]
     if len(set(others)) > 1 and any(a.type is None for a in args):
         return None  # which of them a literal takes its type from is not what is tried here
@@ -92,6 +130,8 @@ def operation(op: Operation, args: Sequence[Expr]) -> Expr | None:
     try:
         typing = check(op, types)  # type: ignore[arg-type]
     except Refusal:
+        return None
+    if not exact(op, typing.result):
         return None
 
     def run(env: Environment) -> Any:
@@ -108,7 +148,16 @@ def operation(op: Operation, args: Sequence[Expr]) -> Expr | None:
         text = f"({op.symbol} {texts[0]})"
     else:
         text = f"({texts[0]} {op.symbol} {texts[1]})"
-    return Expr(text, typing.result, run)
+    made = Expr(text, typing.result, run)
+    return _positive_zero(made, typing.result) if op.name in EITHER_ZERO else made
+
+
+def _positive_zero(x: Expr, type: DType) -> Expr:
+    """−0.0 becomes 0.0, so that nothing tells one zero from the other."""
+    if not type.is_float:
+        return x
+    zero = type.numpy.type(0)
+    return Expr(f"({x.text} + {type}(0))", type, lambda env: x.run(env) + zero)
 
 
 def _typed(a: Expr, type: DType, env: Environment) -> Any:
@@ -126,46 +175,50 @@ def conditional(condition: Expr, a: Expr, b: Expr) -> Expr | None:
 
 
 def exact(op: Operation, type: DType | None) -> bool:
-    """Whether every device rounds the operation in the same way."""
+    """Whether every device rounds the operation of a result of this type in the same way."""
     return not op.ulp or (type is not None and not type.is_float)
 
 
 @st.composite
-def expressions(draw: st.DrawFn, names: Mapping[str, DType], depth: int) -> Expr:
-    """Typed expressions over variables."""
+def expressions(
+    draw: st.DrawFn, names: Mapping[str, DType], depth: int, types: Sequence[DType] = EVERY
+) -> Expr:
+    """Typed expressions over variables, all parts of one of `types`."""
     leaves = [variable(n, t) for n, t in names.items()]
     if depth == 0:
         return draw(st.sampled_from(leaves))
 
+    def inner() -> Expr:
+        return draw(expressions(names, depth - 1, types))
+
     def operand() -> Expr:
-        if draw(st.integers(0, 4)) == 0:
-            return literal(draw(st.sampled_from([0, 1, 2, 3, 5, 7, 100, -1, 0.5, 2.0, -1.5, True])))
-        return draw(expressions(names, depth - 1))
+        return literal(draw(st.sampled_from(LITERALS))) if draw(st.integers(0, 4)) == 0 else inner()
 
     for _ in range(4):
-        match draw(st.integers(0, 5)):
-            case 0:
-                made: Expr | None = cast(
-                    draw(st.sampled_from(list(DTYPES.values()))), draw(expressions(names, depth - 1))
-                )
-            case 1:
-                made = operation(
-                    SYMBOLS[draw(st.sampled_from(["-", "~", "not"])), 1],
-                    [draw(expressions(names, depth - 1))],
-                )
-            case 2:
-                op = OPERATIONS[draw(st.sampled_from(FUNCTIONS))]
-                made = operation(op, [operand() for _ in range(op.arity)])
-            case 3:
-                a = draw(expressions(names, depth - 1))
-                b = draw(expressions(names, depth - 1))
-                b = b if a.type is b.type else cast(a.type or I32, b)
-                made = conditional(draw(expressions(names, depth - 1)), a, b)
-            case _:
-                made = operation(SYMBOLS[draw(st.sampled_from(BINARY)), 2], [operand(), operand()])
-        if made is not None:
+        made = _drawn(draw, inner, operand, types)
+        if made is not None and made.type in types:
             return made
     return draw(st.sampled_from(leaves))
+
+
+def _drawn(
+    draw: st.DrawFn, inner: Callable[[], Expr], operand: Callable[[], Expr], types: Sequence[DType]
+) -> Expr | None:
+    """One operation of any kind; None where its operands do not fit."""
+    match draw(st.integers(0, 6)):
+        case 0:
+            make = draw(st.sampled_from((cast, cast, saturated, reinterpreted)))
+            return make(draw(st.sampled_from(types)), inner())
+        case 1:
+            return operation(SYMBOLS[draw(st.sampled_from(["-", "~", "not"])), 1], [inner()])
+        case 2 | 3:
+            op = OPERATIONS[draw(st.sampled_from(FUNCTIONS))]
+            return operation(op, [operand() for _ in range(op.arity)])
+        case 4:
+            a, b = inner(), inner()
+            return conditional(inner(), a, b if a.type is b.type else cast(a.type or I32, b))
+        case _:
+            return operation(SYMBOLS[draw(st.sampled_from(BINARY)), 2], [operand(), operand()])
 
 
 def samples(type: DType, count: int, seed: int) -> Any:

@@ -1,6 +1,6 @@
 """Random stencils: reads of two-dimensional arrays at index expressions of every kind, under borders, guards and tests.
 
-In: Hypothesis's choices. Out: the text of a map kernel `random(u, v) -> f32[…]`. What is tried is the proof of bounds:
+In: Hypothesis's choices. Out: the text of a map kernel `random(u, v) -> f32[…]` of arrays of any element types. What is tried is the proof of bounds:
 what it believes to be inside, what it guards, and where it splits the interior from the rim.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
+
+from metaljit.dtypes import DTYPES
 
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "antiperiodic")
 RESULTS = ("H, W", "H, W", "H + 3, W", "H // 2, W", "W, H", "2 * H, W - 1", "H, 7", "5, W")
@@ -65,7 +67,7 @@ class Text:
                 return f"{own} + {self.number()}"
 
     def read(self) -> str:
-        return f"{self.pick(*self.arrays)}[{self.index(0)}, {self.index(1)}]"
+        return f"f32({self.pick(*self.arrays)}[{self.index(0)}, {self.index(1)}])"
 
     def test(self) -> str:
         axis = self.number(0, 1)
@@ -86,7 +88,7 @@ class Text:
                 self.names.remove("k")
                 return f"sum({body} for k in range({bound}))"
             case 2:
-                return f"sum({self.pick(*self.arrays)}[y + a, x + b] for a in range(-1, 2) for b in range(-1, 2))"
+                return f"f32(sum({self.pick(*self.arrays)}[y + a, x + b] for a in range(-1, 2) for b in range(-1, 2)))"
             case _:
                 return self.read()
 
@@ -117,23 +119,25 @@ class Text:
 
 
 @st.composite
-def stencils(draw: st.DrawFn) -> str:
-    """The text of a kernel of `u: f32[H, W]` and `v: f32[H, W + 2]`."""
+def stencils(draw: st.DrawFn) -> tuple[str, list[str]]:
+    """The text of a kernel of `u: T[H, W]` and `v: U[H, W + 2]`, and the names of T and U."""
     text = Text(draw)
+    types = [text.pick(*DTYPES) for _ in range(2)]
+    signed = [m for m in MODES if m != "antiperiodic" or "bool" not in types]
     for name in ("u", "v"):
-        mode = text.pick("none", *MODES)
+        mode = text.pick("none", *signed)
         if mode != "none":
             text.line(f"b{name} = border({name}, {mode!r})")
             text.arrays.append(f"b{name}")
     if text.number(0, 3) == 0:
-        text.line(f"m = border(u, ({text.pick(*MODES)!r}, {text.pick(*MODES)!r}))")
+        text.line(f"m = border(u, ({text.pick(*signed)!r}, {text.pick(*signed)!r}))")
         text.arrays.append("m")
     text.line("s = 0.0")
     for _ in range(text.number(1, 4)):
         text.statement(2)
     text.line("return s")
     head = [
-        'H, W = dims("H W")', "@kernel", f"def random(u: f32[H, W], v: f32[H, W + 2]) -> f32[{text.pick(*RESULTS)}]:",
-        "    y, x = position()",
+        'H, W = dims("H W")', "@kernel",
+        f"def random(u: {types[0]}[H, W], v: {types[1]}[H, W + 2]) -> f32[{text.pick(*RESULTS)}]:", "    y, x = position()",
     ]  # fmt: skip
-    return "\n".join([*head, *text.lines])
+    return "\n".join([*head, *text.lines]), types

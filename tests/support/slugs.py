@@ -9,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("metaljit", "grammar", "runtime", "stdlib_ops")
-MAKERS = {"fault", "Diagnostic", "Refusal", "Mistake"}
+MAKERS = {"fault", "Diagnostic", "Refusal", "Mistake", "Kind"}
+RULES = {"Finding", "finding"}  # of Metal source; the doctor has findings too
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -26,9 +27,10 @@ def used() -> dict[str, str]:
 
 def _slugs(node: ast.AST) -> Iterator[str]:
     match node:
-        case ast.Call(ast.Name(name) | ast.Attribute(_, name), args) if name.lstrip("_") in MAKERS:
+        case ast.Call(ast.Name(name) | ast.Attribute(_, name), args) if name.lstrip("_") in MAKERS | RULES:
             # the slug comes first, or after the class of the exception
             words = [a.value for a in args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            yield from (w for w in words[:1] if SLUG.fullmatch(w))
+            is_rule = name in RULES
+            yield from (w for w in words[:1] if SLUG.fullmatch(w) and (not is_rule or w.startswith("msl-")))
         case ast.AnnAssign(ast.Name("slug"), _, ast.Constant(str(word))):
             yield word
