@@ -9,7 +9,7 @@ from statistics import median
 
 import metaljit as mj
 
-from . import hamming, laplacian, max_pool, overhead, philox
+from . import cooperative, hamming, laplacian, max_pool, overhead, philox
 from .timing import Measured, Work, measure
 
 WORKS: dict[str, Callable[[], Work]] = {
@@ -17,6 +17,9 @@ WORKS: dict[str, Callable[[], Work]] = {
     "hamming": hamming.work,
     "philox": philox.work,
     "max_pool": max_pool.work,
+    "matmul": cooperative.matmul,
+    "sums": cooperative.sums,
+    "histogram": cooperative.histogram,
 }
 NAMES = (*WORKS, "overhead")
 LEAST_ROUNDS = 9
