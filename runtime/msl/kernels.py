@@ -279,7 +279,7 @@ def entry(kernel: Kernel, number: int, defined: Mapping[str, bool]) -> str:
     tags = ", ".join(f"__emu::{_tag(p)}" for p in kernel.inputs)
     file = kernel.position.file.replace("\\", "\\\\")
     body = f"__emu::call<{tags}>({kernel.call});"
-    text = f'extern "C" __attribute__((visibility("default"), used)) void __emu_entry_{number}() {{ {body} }}'
+    text = f'extern "C" __EMU_ENTRY void __emu_entry_{number}() {{ {body} }}'
     for name in reversed(kernel.scope):
         text = f"namespace {name} {{ {text} }}"
     return f'#line {kernel.position.line} "{file}"\n{text}\n'

@@ -6,6 +6,11 @@
 
 #include "textures.h"
 
+#define __EMU_ENTRY __attribute__((visibility("default"), used, no_sanitize("thread")))
+
+// What the runtime keeps for a thread is no memory of the kernel's.
+#pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
+
 namespace __emu {
 
 template <uint i> struct buffer {};
@@ -148,3 +153,5 @@ template <class... Tags, class... P> inline void call(void (*kernel)(P...)) {
 }
 
 }  // namespace __emu
+
+#pragma clang attribute pop
