@@ -46,10 +46,10 @@ class Finding:
     def lines(self) -> Iterator[str]:
         mark = {"ok": "ok     ", "missing": "missing", "absent": "-      ", "broken": "BROKEN "}[self.state]
         first, *rest = self.text.splitlines()
-        yield f"{mark}  {self.what:<12}  {first}"
-        yield from (f"{'':23}{line}" for line in rest)
+        yield f"{mark}  {self.what:<15}  {first}"
+        yield from (f"{'':26}{line}" for line in rest)
         if self.help:
-            yield f"{'':23}help: {self.help}"
+            yield f"{'':26}help: {self.help}"
 
 
 def examine() -> Iterator[Finding]:
