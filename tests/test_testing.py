@@ -219,7 +219,7 @@ def wrong_weight(x: f32[N]) -> f32[N]:
 
 @pytest.mark.parametrize("mutant", [wrong_border, wrong_order, wrong_weight], ids=lambda k: str(k.__name__))
 def test_a_planted_fault_is_found(mutant: mj.Kernel) -> None:
-    numbers = st.sampled_from([1.0, 3.0, -3e38, 3e38])  # the order matters where a sum overflows, and there alone
+    numbers = st.sampled_from([1.0, 3.0, -3e38, 3e38])  # the order shows where a sum overflows
     with pytest.raises(Mismatch):
         check_against(mutant, blurred, elements={"x": numbers}, max_examples=100)
 
