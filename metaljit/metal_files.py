@@ -23,10 +23,10 @@ from .runtime.emulator.process import Binding
 from .runtime.emulator.sanitizer import sanitizing
 from .runtime.msl.compile import FILE, VERSIONS, Options
 from .runtime.msl.kernels import Input
+from .runtime.msl.names import THREADGROUP_MEMORY
 from .source import Diagnostic, KernelFault, LaunchFault
 
 Extent = int | tuple[int, ...]
-MOST_MEMORY = 32768  # bytes of threadgroup memory
 _TYPES = {
     "bool": np.bool_, "char": np.int8, "int8_t": np.int8, "uchar": np.uint8, "uint8_t": np.uint8,
     "short": np.int16, "int16_t": np.int16, "ushort": np.uint16, "uint16_t": np.uint16,
@@ -145,9 +145,12 @@ class MetalKernel:
         size = _size(threadgroup) if threadgroup is not None else _usual(function, threads)
         if (threads is None) == (groups is None):
             raise self._fault("a grid is given either as threads= or as groups=")
-        if any(not 0 <= slot <= 30 for slot in memory or {}) or sum((memory or {}).values()) > MOST_MEMORY:
+        if (
+            any(not 0 <= slot <= 30 for slot in memory or {})
+            or sum((memory or {}).values()) > THREADGROUP_MEMORY
+        ):
             raise self._fault(
-                f"memory={memory} is no threadgroup memory: 31 arguments of {MOST_MEMORY} bytes together"
+                f"memory={memory} is no threadgroup memory: 31 arguments of {THREADGROUP_MEMORY} bytes together"
             )
         if size[0] * size[1] * size[2] > function.most_threads:
             raise self._fault(f"a threadgroup of {size} has more than {function.most_threads} threads")
@@ -162,7 +165,7 @@ class MetalKernel:
                 seed=seed,
             )
         except Crash as e:
-            raise KernelFault(*map(self.library.described, (*e.others, e.fault))) from None
+            raise KernelFault(*map(self.library.described, e.faults)) from None
         found = tuple(map(self.library.described, faults))
         if found and not lenient:
             raise KernelFault(*found)

@@ -151,7 +151,7 @@ class Device:
         try:
             return function.run(bindings, groups=(-(-count // width), 1, 1), threadgroup=(width, 1, 1))
         except Crash as e:
-            return (*e.others, e.fault)
+            return e.faults
 
 
 class Kernel:

@@ -173,6 +173,12 @@ class Program:
         found = [where for first, where in self.source_map if first <= line]
         return found[-1] if found else None
 
+    def user_place(self, line: int) -> Place:
+        """The user's place for a 1-based line of the MSL text, with that line as the excerpt."""
+        lines = self.msl.splitlines()
+        excerpt = f"      | {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
+        return Place(self.user_location(line) or self.where, excerpt)
+
     def dumps(self) -> str:
         return json.dumps({"format": FORMAT, **_encode(self)}, separators=(",", ":"))
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from metaljit.extents import Number, evaluate
-from metaljit.program import Program
+from metaljit.program import Place, Program
 from metaljit.runtime.cache import Once, key
 from metaljit.runtime.device import STATUS_WORDS, Buffer, Device, Dispatch, Limits, Operand, Pipeline, Words
 from metaljit.source import DeviceFault, Diagnostic
@@ -156,18 +156,13 @@ def refused(program: Program, text: str) -> DeviceFault:
     """The error for a program that Metal does not take, at the user's line where the text names one."""
     found = _ERROR.search(text)
     message = found[2] if found else text
-    where, excerpt = program.where, ""
-    if found:
-        row = int(found[1])
-        where = program.user_location(row) or where
-        lines = program.msl.splitlines()
-        excerpt = f"      | {lines[row - 1].strip()}" if 0 < row <= len(lines) else ""
+    place = program.user_place(int(found[1])) if found else Place(program.where)
     if "cannot be used in buffer pointee type" in message:
         return DeviceFault(
             Diagnostic(
                 "metal-no-64-bit",
                 f"{program.name}: this Metal device has no arrays of 64-bit integers ({message})",
-                where=where,
+                where=place.where,
                 help="use i32 or u32 (paravirtual devices, as hosted Macs have them, lack 64-bit buffers)",
             )
         )
@@ -175,8 +170,8 @@ def refused(program: Program, text: str) -> DeviceFault:
         Diagnostic(
             "metal-refused",
             f"{program.name}: the Metal device refused the kernel: {message}",
-            where=where,
-            excerpt=excerpt,
+            where=place.where,
+            excerpt=place.excerpt,
             help="please report it with the kernel's Metal text; meanwhile device 'cpu' may run it",
         )
     )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metaljit.extents import Number, evaluate
-from metaljit.program import Program
+from metaljit.program import Place, Program
 from metaljit.runtime import toolchain
 from metaljit.runtime.cache import Once, key
 from metaljit.runtime.device import STATUS_WORDS, Buffer, Device, Dispatch, Limits, Operand, Pipeline, Words
@@ -98,7 +98,7 @@ class EmulatorPipeline(Pipeline):
                     try:
                         faults = function.run(buffers, groups=grid, threadgroup=(width, 1, 1))
                     except Crash as e:
-                        faults = (*e.others, e.fault)
+                        faults = e.faults
                     if faults:
                         raise KernelFault(*(_located(program, fault) for fault in faults))
             return [int(word) for word in status]
@@ -113,10 +113,9 @@ def _bytes(operand: Operand) -> NDArray[np.uint8]:
 
 def _located(program: Program, fault: Fault) -> Diagnostic:
     """A fault at the user's line of the kernel, with the line of the Metal text."""
-    where, excerpt = program.where, ""
+    place = Place(program.where)
     if fault.location is not None:
-        row = int(fault.location.rsplit(":", 2)[-2])
-        where = program.user_location(row) or where
-        lines = program.msl.splitlines()
-        excerpt = f"      | {lines[row - 1].strip()}" if 0 < row <= len(lines) else ""
-    return Diagnostic(fault.kind, f"{program.name}: {fault.message}", where=where, excerpt=excerpt)
+        place = program.user_place(int(fault.location.rsplit(":", 2)[-2]))
+    return Diagnostic(
+        fault.kind, f"{program.name}: {fault.message}", where=place.where, excerpt=place.excerpt
+    )

@@ -59,6 +59,7 @@ class Crash(Exception):
         super().__init__(fault.message)
         self.fault = fault
         self.others = others
+        self.faults = (*others, fault)
 
 
 @frozen

@@ -39,6 +39,7 @@ class Library:
         Without `strict` a kernel is looked at when it is compiled, and by clang alone: for text that was made here.
         """
         self.text, self.options = text, options
+        self._functions: dict[tuple[object, ...], Function] = {}
         if strict:
             self._check()
         self.translation = self._translate()
@@ -96,10 +97,14 @@ class Library:
 
         KeyError where the text has no such kernel, DeviceFault where it does not compile.
         """
-        source = self.translation.source([name], constants)
-        function = Function(self, self.translation.kernels[name], source, sanitize)
-        function.path()
-        return function
+        given = tuple(sorted((constants or {}).items()))
+        made = self._functions.get((name, given, sanitize))
+        if made is None:
+            source = self.translation.source([name], constants)
+            made = Function(self, self.translation.kernels[name], source, sanitize)
+            made.path()
+            self._functions[name, given, sanitize] = made
+        return made
 
     def build(self, source: str, sanitize: bool) -> str:
         """The path of the library of a kernel."""

@@ -64,7 +64,7 @@ _MESSAGE = re.compile(
 
 @frozen
 class Message:
-    """What clang says of a place in the user's text; `inside` is the library's place where it says so of that."""
+    """What clang says of a place in the user's text."""
 
     file: str
     line: int

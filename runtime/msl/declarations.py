@@ -14,7 +14,6 @@ from typing import TypeAlias
 from metaljit.frozen import frozen, mutable
 from metaljit.runtime.msl.tokens import (
     DIRECTIVE,
-    STRING,
     WORD,
     Attribute,
     Tokens,
@@ -357,7 +356,3 @@ def _name_before(words: list[str], k: int) -> int:
         depth += {">": 1, "<": -1}.get(words[k], 0)
         k -= 1
     return k
-
-
-def is_string(tokens: Tokens, i: int) -> bool:
-    return tokens.kinds[i] == STRING

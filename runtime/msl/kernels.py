@@ -271,10 +271,7 @@ def cpp(words: Sequence[str]) -> Iterable[str]:
             yield word
 
 
-_TAGS = {"threadgroup": "threadgroup_memory", "sampler": "sampler_"}
-
-
-def entry(kernel: Kernel, number: int, defined: Mapping[str, bool]) -> str:
+def entry(kernel: Kernel, number: int) -> str:
     """The function that the runtime starts in each thread: it passes the inputs by their attributes."""
     tags = ", ".join(f"__emu::{_tag(p)}" for p in kernel.inputs)
     file = kernel.position.file.replace("\\", "\\\\")

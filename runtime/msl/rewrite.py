@@ -49,7 +49,7 @@ class Translation:
         defined = {c.name: c.name in given or c.index in given for c in self.constants.values()}
         if defined:
             text = _DEFINED.sub(lambda m: "true" if defined.get(m[1]) else "false", text)
-        entries = (entry(self.kernels[name], i, defined) for i, name in enumerate(names))
+        entries = (entry(self.kernels[name], i) for i, name in enumerate(names))
         return f"{text}{self.tokens.end}\n{''.join(entries)}"
 
 
