@@ -611,18 +611,19 @@ inline float mj_gamma(float a) {
     p = metal::fma(f, p, 0.98905253f);
     p = metal::fma(f, p, -0.5772156f);
     p = metal::fma(f, p, 1.0f) * product;
-    float large = z < 10.0f ? 10.0f : (z > 40.0f ? 40.0f : z);
+    float large = z < 10.0f ? 10.0f : (z > 44.0f ? 44.0f : z);
     float i = 1.0f / large;
     float s = metal::fma(i, -0.0027060274f, 0.0034733806f);
     s = metal::fma(i, s, 0.08333331f);
     s = metal::fma(i, s, 1.0f);
     float w = metal::precise::pow(large, 0.5f * large - 0.25f);
-    s = ((w * metal::precise::exp(-large)) * (2.5066283f * s)) * w;
-    float positive = z < 1.0f ? p / z : (z < 10.0f ? p : s);
-    float next = z < 1.0f ? p : positive * z;
+    s = (w * metal::precise::exp(-large)) * (2.5066283f * s);
+    float positive = z < 1.0f ? p / z : (z < 10.0f ? p : s * w);
+    float next = z < 1.0f ? p : (z < 10.0f ? p : s) * z;
     bool pole = metal::floor(z) == z;
     float sine = metal::precise::sinpi(z);
     float negative = -3.1415927f / ((pole ? 1.0f : sine) * next);
+    negative = z < 10.0f ? negative : negative / w;  // last, since gamma(z + 1) may be infinite where this is denormal
     float result = mj_signbit(a) ? (pole ? mj_nan() : negative) : (z > 35.05f ? mj_inf() : positive);
     float end = mj_signbit(a) & (m != 0u) ? mj_nan() : as_type<float>((as_type<uint>(a) & 0x80000000u) | 0x7f800000u);
     return m > 0x7f800000u ? a : (finite & (m != 0u) ? result : end);
