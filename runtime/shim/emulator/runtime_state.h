@@ -95,9 +95,10 @@ enum state : u8 { fresh, ready, exchanging, at_simdgroup_barrier, at_barrier, yi
 struct alignas(64) lane {
     thread self;                  // first: what `__emu_current` points to
     void* context;                // where it goes on
-    const void* value;            // what it gives
     u64 pc;
-    u32 line, column, nbytes, turns;  // where it stopped, how much it gives, how often it asked for others
+    u32 line, column;             // where it stopped: up to here, a barrier touches one line of the cache
+    const void* value;            // what it gives
+    u32 nbytes, turns;            // how much it gives, how often it asked for others
     u32 depth;                    // calls that it stands in
     u64 calls[most_calls];        // where it goes on in each, the innermost first
 };
@@ -120,7 +121,7 @@ struct grid {
     u32 barrier_line, barrier_column, barrier_flags;  // of the first that waits
     u8 mixed, sanitized, lenient; // mixed: not all wait at the same place
     state states[most_threads];   // by index in the threadgroup
-    u16 order[most_threads];      // within each simdgroup
+    u16 order[most_threads + 1];  // within each simdgroup; one more is looked at ahead
     u16 simdgroup_order[most_simdgroups];
     lane lanes[most_threads];
     exchange exchanges[most_simdgroups];
