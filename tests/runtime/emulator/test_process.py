@@ -290,15 +290,16 @@ def test_a_forked_child_has_its_own_worker() -> None:
     done = script("""
         launch(build("o[i] = 1;"), [ints(), zeros()], threads=1)
         mine = process._worker._process.pid
+        copy = build("o[i] = i;")
         child = os.fork()
         o = zeros()
-        launch(build("o[i] = i;"), [ints(), o], threads=64)
+        launch(copy, [ints(), o], threads=64)
         assert (o == ints()).all()
         if not child:
             print(process._worker._process.pid != mine, flush=True)
             sys.exit()
         os.waitpid(child, 0)
-        launch(build("o[i] = i;"), [ints(), zeros()], threads=64)
+        launch(copy, [ints(), zeros()], threads=64)
         print(process._worker._process.pid == mine)
     """)
     assert done.stdout.split() == ["True", "True"], done.stderr
