@@ -20,6 +20,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .compiled import VERSION as __version__
+from .graph.traced import Traced
 from .kernels import Function, Kernel, Spec, function, kernel, spec
 from .runtime import device as _devices
 from .runtime.array import Array, asarray
@@ -67,6 +68,7 @@ __all__ = [
     "SizeError",
     "Spec",
     "SyntaxFault",
+    "Traced",
     "TypeFault",
     "__version__",
     "asarray",

@@ -125,6 +125,20 @@ def op(name: str, *args: Extent) -> Extent:
     return Op(name, args)
 
 
+def substituted(extent: Extent, by: Mapping[str, Extent]) -> Extent:
+    """The extent with symbols replaced, all at once."""
+    if not by:
+        return extent
+    match extent:
+        case Lit():
+            return extent
+        case Sym(name):
+            return by.get(name, extent)
+        case Op(name, args):
+            return op(name, *(substituted(a, by) for a in args))
+    assert_never(extent)
+
+
 def product(extents: tuple[Extent, ...]) -> Extent:
     total: Extent = Lit(1)
     for e in extents:

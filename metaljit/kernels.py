@@ -26,6 +26,7 @@ from .definitions import Definition
 from .dtypes import from_numpy
 from .extents import show
 from .frozen import frozen
+from .graph.traced import Traced
 from .program import Program
 from .runtime import device as devices
 from .runtime.array import describe_dtype
@@ -127,6 +128,8 @@ class Kernel:
         if not self._launchers:
             self._prepare()
         values = self._bind(args, named)
+        if any(type(v) is Traced for v in values):
+            return self._record(values)
         key, passed = self._key(values)
         launcher = self._launchers.get(key)
         if launcher is None:
@@ -134,6 +137,14 @@ class Kernel:
         result = launcher(passed, out)
         self._last = self._remembered(launcher.warm, key[1], values)
         return result
+
+    def _record(self, values: Sequence[Any]) -> Any:
+        """A node of the graph that is being traced."""
+        from .graph.calls import record
+
+        arguments = {p.name: self._argument(p, v) for p, v in zip(self.parameters, values, strict=True)}
+        key = (self._captured(), *((n, repr(a)) for n, a in arguments.items()))
+        return record(self, values, arguments, key)
 
     def _remembered(self, warm: Warm | None, captured: Any, values: Sequence[Any]) -> _Last | None:
         """What the next call is compared with, if a call like this one needs no more than that."""

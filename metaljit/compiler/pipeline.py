@@ -13,7 +13,7 @@ from math import prod
 from metaljit.grammar import tree
 
 from ..arguments import Argument
-from ..extents import Lit, Sym, op, product, show
+from ..extents import Lit, Sym, op, product
 from ..program import (
     ArrayParam,
     AssertSite,
@@ -23,13 +23,12 @@ from ..program import (
     Place,
     Program,
     Requirement,
-    ScalarParam,
 )
 from ..source import Diagnostic, TypeFault
 from . import groupnest, ir, loopnest, msl, simplify
-from .lower.kernel import Lowered, lower_kernel, result_names
+from .lower.kernel import lower_kernel
+from .lower.parameters import Lowered
 from .lower.signature import Resolve
-from .lower.specialise import ArrayType
 from .msl_entry import LEAST_GROUP
 from .msl_statements import Printer
 from .usage import cost
@@ -60,18 +59,14 @@ def optimise(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def program(lowered: Lowered) -> Program:
-    unit, spec = lowered.unit, lowered.spec
+    unit, params, results = lowered.unit, lowered.params, lowered.results
     kernel = optimise(lowered.kernel)
-    params = tuple(_params(lowered))
-    results = tuple(
-        _array(name, r, "out") for name, r in zip(result_names(len(spec.results)), spec.results, strict=True)
-    )
     buffers = [_buffer(p) for p in (*params, *results) if isinstance(p, ArrayParam)]
     _check_limits(lowered, buffers)
     uniforms = list(unit.uniforms.values())
-    text, printer = msl.emit(kernel, uniforms, buffers, unit.options.math, _title(lowered))
+    text, printer = msl.emit(kernel, uniforms, buffers, unit.options.math, lowered.title)
     if kernel.cooperative:
-        alone = groupnest.emit(kernel, uniforms, buffers, unit.options.math, _title(lowered))
+        alone = groupnest.emit(kernel, uniforms, buffers, unit.options.math, lowered.title)
         count = product(lowered.domain[: len(kernel.threads)])
         cpu = LoopNest(alone, f"{text.entry}_cpu", count, Lit(1), group=prod(kernel.threads))
     else:
@@ -101,7 +96,7 @@ def program(lowered: Lowered) -> Program:
 def _loop_nest(
     lowered: Lowered, kernel: ir.Kernel, text: msl.Text, printer: Printer, buffers: list[ir.Buffer]
 ) -> LoopNest:
-    inner = min(1, len(kernel.domain)) if kernel.kind == "map" else len(lowered.threadgroup)
+    inner = min(1, len(kernel.domain)) if kernel.kind == "map" else len(kernel.threads)
     nest = loopnest.emit(kernel, text, printer, buffers, inner)
     flat = len(kernel.domain) < len(lowered.domain)
     domain = (product(lowered.domain),) if flat else lowered.domain
@@ -128,24 +123,6 @@ def _requirements(lowered: Lowered) -> Iterator[Requirement]:
         yield Requirement(op("<=", extent, Lit(limit)), message, place, "array-too-large")
 
 
-def _params(lowered: Lowered) -> list[ArrayParam | ScalarParam]:
-    found: list[ArrayParam | ScalarParam] = []
-    for p in lowered.signature.params:
-        if p.kind == "scalar":
-            type = lowered.spec.scalars[p.name]
-            found.append(ScalarParam(p.name, type.scalar, type.lanes, Place.of(p.span, "declared here")))
-        elif p.kind != "const":
-            role = {"array": "in", "out": "out", "inout": "inout"}[p.kind]
-            made = _array(p.name, lowered.spec.arrays[p.name], role)
-            span = p.annotation.span if p.annotation is not None else p.span
-            found.append(replace(made, zeroed=p.kind == "out", place=Place.of(span, "declared here")))
-    return found
-
-
-def _array(name: str, type: ArrayType, role: str) -> ArrayParam:
-    return ArrayParam(name, type.element.scalar, type.element.lanes, type.shape, role)  # type: ignore[arg-type]
-
-
 def _buffer(p: ArrayParam) -> ir.Buffer:
     return ir.Buffer(p.name, p.dtype, p.lanes, p.role != "in")
 
@@ -161,18 +138,3 @@ def _check_limits(lowered: Lowered, buffers: list[ir.Buffer]) -> None:
                 help=f"use at most {MAX_BUFFERS - 2} arrays, or stack some of them into one",
             )
         )
-
-
-def _title(lowered: Lowered) -> str:
-    """Which kernel this is, and for which types."""
-    parts = []
-    for p in lowered.signature.params:
-        if p.kind == "const":
-            parts.append(f"{p.name} = {lowered.spec.constants[p.name]!r}")
-        elif p.name in lowered.spec.arrays:
-            array = lowered.spec.arrays[p.name]
-            parts.append(f"{p.name}: {array.element}[{', '.join(show(e) for e in array.shape)}]")
-        else:
-            parts.append(f"{p.name}: {lowered.spec.scalars[p.name]}")
-    lines = f"{lowered.kernel.name}({', '.join(parts)})"
-    return "".join(c if " " <= c <= "~" and c != "\\" else "?" for c in lines)

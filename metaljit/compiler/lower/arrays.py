@@ -141,7 +141,10 @@ def read(body: Body, view: View, indices: Sequence[Value], span: Span) -> Value:
                         ir.InRange(ZERO, extent.expr, not _margin(body.unit, Typed(ZERO, Poly.of(0)), extent))
                     )
                 )
-    value = Typed(ir.Load(view.buffer, offset_of(view.shape, axes, span), view.element))
+    if view.computed is not None:
+        value = view.computed(axes)
+    else:
+        value = Typed(ir.Load(view.buffer, offset_of(view.shape, axes, span), view.element))
     if sign is not None:
         value = _signed(body, value, sign, span)
     if not inside:

@@ -7,7 +7,7 @@ lowered again once the types of the names that it carries are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from metaljit.grammar import tree
 
 from ...dtypes import I32, DType, Type, Vec
-from ...extents import Extent, Lit, Op, Sym, show
+from ...extents import Extent, Lit, Op, Sym, show, substituted
 from ...frozen import frozen, mutable
 from ...program import INDEX_MAX, Uniform
 from ...source import Diagnostic, Span
@@ -77,6 +77,12 @@ class Unit:
     shared: list[ir.Buffer] = field(default_factory=list)
     threads: tuple[int, ...] = ()  # of a threadgroup
     grid_variables: frozenset[int] = frozenset()  # where a thread stands in the grid
+    base: Specialisation | None = None  # of the graph, where the kernel that is lowered is part of one
+
+    @property
+    def passed(self) -> Mapping[str, DType | Vec]:
+        """The numbers that the call is given."""
+        return (self.base or self.spec).scalars
 
     def number(self) -> int:
         self.variables += 1
@@ -107,6 +113,20 @@ class Unit:
                 for items, n in zip(lists, lengths, strict=True):
                     del items[n:]
                 self.functions = functions
+
+    @contextmanager
+    def within(self, spec: Specialisation) -> Iterator[None]:
+        """Within, another kernel of the graph is lowered: `spec` is what its names stand for."""
+        before = self.spec, self.base, self.plans, self.loop_types
+        self.spec, self.base, self.plans, self.loop_types = spec, self.base or self.spec, {}, {}
+        try:
+            yield
+        finally:
+            self.spec, self.base, self.plans, self.loop_types = before
+
+    def require(self, condition: Extent, message: str, span: Span) -> None:
+        """The call checks the condition before anything runs."""
+        self.requirements.append((substituted(condition, self.spec.extents), message, span))
 
     @contextmanager
     def trial(self) -> Iterator[None]:
@@ -151,28 +171,32 @@ class Unit:
 
     def extent(self, extent: Extent) -> Value:
         """An extent as a value: a literal, a dim's uniform, or a uniform of its own for an expression."""
+        extent = substituted(extent, self.spec.extents)
         if isinstance(extent, Lit):
             return Literal(extent.value)
         name = show(extent)
-        if isinstance(extent, Sym) and extent.name in self.spec.scalars:
+        if isinstance(extent, Sym) and extent.name in self.passed:
             return self.scalar(extent.name)
-        return Typed(self.uniform(name, I32, extent), self.extent_poly(extent))
+        return Typed(self.uniform(name, I32, extent), self._poly(extent))
 
     def extent_poly(self, extent: Extent) -> Poly:
+        return self._poly(substituted(extent, self.spec.extents))
+
+    def _poly(self, extent: Extent) -> Poly:
         match extent:
             case Lit(value):
                 return Poly.of(int(value))
-            case Sym(name) if name in self.spec.scalars:
+            case Sym(name) if name in self.passed:
                 scalar = self.scalar(name)
                 assert isinstance(scalar, Typed)
                 assert scalar.poly is not None
                 return scalar.poly
             case Op("+", (a, b)):
-                return self.extent_poly(a) + self.extent_poly(b)
+                return self._poly(a) + self._poly(b)
             case Op("-", (a, b)):
-                return self.extent_poly(a) - self.extent_poly(b)
+                return self._poly(a) - self._poly(b)
             case Op("*", (a, b)):
-                return self.extent_poly(a) * self.extent_poly(b)
+                return self._poly(a) * self._poly(b)
         name = show(extent)
         if name not in self.extent_polys:
             poly = self.extent_polys[name] = self._symbol(name, extent)
@@ -184,13 +208,13 @@ class Unit:
     def _symbol(self, name: str, extent: Extent) -> Poly:
         match extent:
             case Op("//", (a, Lit(int(c)))) if c > 0:
-                return self.quotient(name, self.extent_poly(a), c)
+                return self.quotient(name, self._poly(a), c)
             case Op("ceil_div", (a, Lit(int(c)))) if c > 0:
-                return self.quotient(name, self.extent_poly(a) + (c - 1), c)
+                return self.quotient(name, self._poly(a) + (c - 1), c)
             case Op("min", args):
-                return self.facts.symbol(name, [], [INDEX_MAX, *(self.extent_poly(a) for a in args)])
+                return self.facts.symbol(name, [], [INDEX_MAX, *(self._poly(a) for a in args)])
             case Op("max", args):
-                return self.facts.symbol(name, [self.extent_poly(a) for a in args], [INDEX_MAX])
+                return self.facts.symbol(name, [self._poly(a) for a in args], [INDEX_MAX])
             case Sym():
                 return self.facts.symbol(name, [0], [INDEX_MAX])
             case _:
@@ -209,7 +233,7 @@ class Unit:
 
     def scalar(self, name: str) -> Value:
         """A scalar or vector parameter."""
-        type = self.spec.scalars[name]
+        type = self.passed[name]
         if isinstance(type, Vec):
             lanes = [self._number(f"{name}.{k}", type.scalar, name, k) for k in range(type.lanes)]
             return Typed(ir.Vector(tuple(v.expr for v in lanes), type))

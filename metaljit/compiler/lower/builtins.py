@@ -421,7 +421,7 @@ def _require(body: Body, node: tree.Call) -> Value:
     if rest:
         message = expressions.constant_of(body, rest[0], "the message of require")
     required = shapes.extent(condition)
-    body.unit.requirements.append((required, str(message), node.span))
+    body.unit.require(required, str(message), node.span)
     body.assume(_holds(body, required))
     return Literal(None)
 

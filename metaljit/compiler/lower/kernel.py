@@ -6,7 +6,7 @@ what the call must know (uniforms, requirements, assertions). All faults of a ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from metaljit.grammar import tree
@@ -15,34 +15,22 @@ from metaljit.grammar.parser import parse_quoted
 from ...arguments import Argument
 from ...dtypes import I32, Vec
 from ...extents import Extent, Lit, op, product, symbols
-from ...frozen import frozen
 from ...program import INDEX_MAX
 from ...source import Diagnostic, MetaljitError, Span, TypeFault
 from ...symbols import Builtin
 from .. import ir, uniformity
 from ..bounds import Poly
-from . import returns, shared, statements
+from . import parameters, returns, shared, statements
 from .body import Body, Options, Unit
 from .expressions import free_value
 from .names import canonical
+from .parameters import Lowered
 from .signature import Names, PackAxes, Resolve, Signature, constant, declare
 from .specialise import ArrayType, Shapes, Specialisation, specialise
 from .values import Fault, Literal, Poisoned, Typed, Value, View, fault
 
 MAX_GROUP = 1024
 SIMD_WIDTH = 32
-
-
-@frozen
-class Lowered:
-    """A kernel in IR, and what belongs to the call."""
-
-    kernel: ir.Kernel
-    unit: Unit
-    signature: Signature
-    spec: Specialisation
-    domain: tuple[Extent, ...]
-    threadgroup: tuple[int, ...]
 
 
 def lower_kernel(function: tree.Function, resolve: Resolve, arguments: Mapping[str, Argument]) -> Lowered:
@@ -132,7 +120,7 @@ def _lower(
     unit = Unit(function.name, kind, spec, options)
     body = Body(unit, names, function)
     _parameters(body, signature)
-    _array_facts(unit)
+    array_facts(unit)
     if signature.is_grid:
         domain, group, positions = _grid_domain(body, grid, function)
         body.plan = returns.ResultPlan()
@@ -146,13 +134,13 @@ def _lower(
             shared.check_memory(unit, body.block, function.name_span)
     results = tuple(
         ir.Buffer(name, r.element.scalar, r.element.lanes, True)
-        for name, r in zip(result_names(len(spec.results)), spec.results, strict=True)
+        for name, r in zip(parameters.result_names(len(spec.results)), spec.results, strict=True)
     )
     kernel = ir.Kernel(
         function.name,
         "grid" if signature.is_grid else "map",
         positions,
-        tuple(_extent_expr(unit, e) for e in domain),
+        tuple(extent_expr(unit, e) for e in domain),
         tuple(f for f, _ in unit.functions.values()),
         tuple(body.block),
         results,
@@ -168,11 +156,9 @@ def _lower(
         raise TypeFault(
             *sorted(unit.diagnostics, key=lambda d: (d.span.line, d.span.column) if d.span else (0, 0))
         )
-    return Lowered(kernel, unit, signature, spec, domain, group)
-
-
-def result_names(count: int) -> tuple[str, ...]:
-    return ("out",) if count == 1 else tuple(f"out{k}" for k in range(count))
+    params = tuple(parameters.params(signature, spec))
+    outputs = parameters.results(spec.results)
+    return Lowered(kernel, unit, params, outputs, domain, parameters.title(function.name, signature, spec))
 
 
 def _refuse_grid(function: tree.Function, signature: Signature, grid: dict[str, tree.Expr]) -> None:
@@ -203,7 +189,7 @@ def _parameters(body: Body, signature: Signature) -> None:
             )
 
 
-def _array_facts(unit: Unit) -> None:
+def array_facts(unit: Unit) -> None:
     """No array has more than 2³¹ − 1 elements, and no extent is negative."""
     arrays: tuple[ArrayType, ...] = (*unit.spec.arrays.values(), *unit.spec.results)
     for array in arrays:
@@ -217,7 +203,7 @@ def _array_facts(unit: Unit) -> None:
             unit.facts.assume(limit)
 
 
-def _extent_expr(unit: Unit, extent: Extent) -> ir.Expr:
+def extent_expr(unit: Unit, extent: Extent) -> ir.Expr:
     value = unit.extent(extent)
     return value.expr if isinstance(value, Typed) else ir.Const(int(value.value), I32)  # type: ignore[union-attr,arg-type]
 
@@ -234,18 +220,23 @@ def _map_domain(
                   second=(signature.results[0].span, "the first result"))  # fmt: skip
         for a, b in zip(domain, other.shape, strict=True):
             if a != b:
-                unit.requirements.append((op("==", a, b), "all results have the same extents", declared.span))
-    hints = position_names(function, len(domain))
+                unit.require(op("==", a, b), "all results have the same extents", declared.span)
+    body.always_index = any(isinstance(a, PackAxes) for a in signature.results[0].axes or ())
+    return domain, (), map_positions(body, domain, position_names(function, len(domain)))
+
+
+def map_positions(body: Body, domain: tuple[Extent, ...], names: Sequence[str]) -> tuple[ir.Var, ...]:
+    """Where in the domain an element stands."""
+    unit = body.unit
     positions = []
     for axis, extent in enumerate(domain):
         limit = unit.extent_poly(extent)
         unit.facts.assume(limit - 1)  # there is an element here, so no extent is empty
-        symbol = unit.facts.symbol(hints[axis], [0], [limit - 1])
+        symbol = unit.facts.symbol(names[axis], [0], [limit - 1])
         unit.position_symbols[unit.facts.number(symbol)] = axis
-        positions.append((body.var(hints[axis], I32), symbol))
+        positions.append((body.var(names[axis], I32), symbol))
     body.positions = tuple(Typed(ir.Read(v), s) for v, s in positions)
-    body.always_index = any(isinstance(a, PackAxes) for a in signature.results[0].axes or ())
-    return domain, (), tuple(v for v, _ in positions)
+    return tuple(v for v, _ in positions)
 
 
 def position_names(function: tree.Function, rank: int) -> list[str]:

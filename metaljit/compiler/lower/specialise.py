@@ -7,6 +7,7 @@ shapes as extent expressions. A fault points at the parameter that does not fit.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ class Specialisation:
     """What is known once the types of a call are known.
 
     `packs` gives each pack's number of axes; `variables` each dtype variable's choice, by the variable itself;
-    `constants` the values of const parameters.
+    `constants` the values of const parameters. In a graph, `extents` says what the kernel's own extents are there.
     """
 
     arrays: Mapping[str, ArrayType]
@@ -43,6 +44,7 @@ class Specialisation:
     packs: Mapping[str, int]
     variables: Mapping[DTypeVariable, DType]
     results: tuple[ArrayType, ...]
+    extents: Mapping[str, Extent] = field(default_factory=dict)
 
 
 def specialise(sig: Signature, arguments: Mapping[str, Argument], names: Names) -> Specialisation:

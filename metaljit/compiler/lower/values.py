@@ -8,7 +8,7 @@ A Literal takes its type from what it meets; a Typed has one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
@@ -93,7 +93,11 @@ class Group:
 
 @frozen
 class View:
-    """A device array with its border rule: one mode an axis, None guards; `declared` is where it was declared."""
+    """A device array with its border rule: one mode an axis, None guards; `declared` is where it was declared.
+
+    In a graph an array may be computed where it is read: `computed` gives the element at indices that are in range, and
+    `buffer` is a name only.
+    """
 
     buffer: ir.Buffer
     element: Type
@@ -102,6 +106,7 @@ class View:
     modes: tuple[str | None, ...]
     fill: Value | None = None
     unchecked: bool = False
+    computed: Callable[[Sequence[Typed]], Typed] | None = None
 
 
 @frozen

@@ -1,0 +1,408 @@
+"""Graph → typed IR: several nodes as one kernel, by composition of their index functions.
+
+In: a graph, the nodes that become the results, and those that are read from memory. Out: what a single kernel comes to.
+A node that is read by a kernel of the user's becomes a device function of its indices, made for what is known of them
+(so that borders vanish inside); all else is computed where it is wanted, once for equal indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import Any, TypeAlias, assert_never
+
+from metaljit.grammar import tree
+
+from ...dtypes import I32, Type, Vec
+from ...extents import Extent
+from ...frozen import frozen, mutable
+from ...operations import OPERATIONS
+from ...program import INDEX_MAX, ScalarParam
+from ...source import Span, TypeFault
+from ...symbols import MISSING
+from .. import ir
+from ..bounds import Poly
+from ..graph import (
+    Axes,
+    Call,
+    Cast,
+    Elementwise,
+    Fill,
+    Graph,
+    Input,
+    Map,
+    Number,
+    Part,
+    Reduce,
+    Ref,
+    Reshape,
+    Slice,
+    View,
+    operands,
+)
+from . import arithmetic, arrays, kernel, parameters, returns, statements, values
+from .body import Body, Options, Unit
+from .convert import convert
+from .expressions import free_value
+from .instance import Instance
+from .literals import typed
+from .loops import loop_symbol
+from .names import canonical
+from .parameters import Lowered
+from .reductions import REDUCTIONS
+from .signature import Names, PackAxes
+from .specialise import ArrayType, Specialisation
+from .values import Literal, Typed, Value
+
+Known: TypeAlias = dict[tuple[Ref, tuple[ir.Expr, ...]], tuple[Typed, ...]]
+
+
+@frozen
+class Group:
+    """Nodes that become one kernel: `roots` are its results, of equal shapes; `stored` is read from memory, by name."""
+
+    name: str
+    roots: tuple[Ref, ...]
+    stored: Mapping[Ref, str]
+
+
+def lower_group(graph: Graph, group: Group, math: str = "precise") -> Lowered:
+    """One kernel that computes the roots of a group. TypeFault with what is wrong with a kernel in it."""
+    members = _members(graph, group)
+    numbers = [n for n in map(graph.nodes.__getitem__, members) if isinstance(n, Number)]
+    shape = tuple(map(graph.extent, graph.nodes[group.roots[0]].shape))
+    results = tuple(ArrayType(graph.nodes[r].dtype, shape) for r in group.roots)
+    read = {
+        name: ArrayType(graph.nodes[ref].dtype, tuple(map(graph.extent, graph.nodes[ref].shape)))
+        for ref, name in group.stored.items()
+    }
+    spec = Specialisation(read, {n.name: n.dtype for n in numbers}, {}, {}, {}, results)
+    span = graph.spans[group.roots[0]]
+    unit = Unit(group.name, "map", spec, Options(math=math))
+    empty = tree.Function(group.name, (), (), None, None, (), span=span, name_span=span)
+    body = Body(unit, Names(lambda name: MISSING), empty)
+    kernel.array_facts(unit)
+    names = ["i"] if len(shape) == 1 else [f"i{k}" for k in range(len(shape))]
+    variables = kernel.map_positions(body, shape, names)
+    composer = Composer(graph, unit, group.stored, _uses(graph, members))
+    known: Known = {}
+    found = [composer.at(body, r, _typed(body.positions), known) for r in group.roots]
+    body.emit(ir.Return(tuple(v.expr for v in found), span))
+    if unit.diagnostics:
+        raise TypeFault(*unit.diagnostics)
+    outputs = zip(parameters.result_names(len(results)), results, strict=True)
+    made = ir.Kernel(
+        group.name, "map", variables, tuple(kernel.extent_expr(unit, e) for e in shape),
+        tuple(f for f, _ in unit.functions.values()), tuple(body.block),
+        tuple(ir.Buffer(n, r.element.scalar, 1, True) for n, r in outputs),
+        tuple(unit.margins), span=span,
+    )  # fmt: skip
+    params = [parameters.array(n, t, "in") for n, t in read.items()]
+    passed = [ScalarParam(n.name, n.dtype, 1) for n in numbers]
+    return Lowered(made, unit, (*params, *passed), parameters.results(results), shape, group.name)
+
+
+def _members(graph: Graph, group: Group) -> list[Ref]:
+    """The nodes that a group computes, in order."""
+    wanted = set(group.roots)
+    for ref in range(max(group.roots), -1, -1):
+        if ref in wanted and ref not in group.stored:
+            wanted.update(operands(graph.nodes[ref]))
+    return sorted(wanted)
+
+
+def _uses(graph: Graph, members: Sequence[Ref]) -> dict[Ref, int]:
+    uses = dict.fromkeys(members, 0)
+    for ref in members:
+        for of in operands(graph.nodes[ref]):
+            uses[of] = uses.get(of, 0) + 1
+    return uses
+
+
+def _typed(items: Sequence[Value]) -> tuple[Typed, ...]:
+    return tuple(v for v in items if isinstance(v, Typed))
+
+
+@mutable
+class Composer:
+    """Lowers nodes of a graph at given indices."""
+
+    graph: Graph
+    unit: Unit
+    stored: Mapping[Ref, str]
+    uses: Mapping[Ref, int]
+    views: dict[Ref, values.View] = field(default_factory=dict)
+
+    # ---- values ----
+
+    def at(self, body: Body, ref: Ref, indices: tuple[Typed, ...], known: Known) -> Typed:
+        """The element of a node at indices that are in range."""
+        return self.all_at(body, ref, indices, known)[0]
+
+    def all_at(self, body: Body, ref: Ref, indices: tuple[Typed, ...], known: Known) -> tuple[Typed, ...]:
+        key = ref, tuple(i.expr for i in indices)
+        if key not in known:
+            made = self._made(body, ref, indices, known)
+            if self.uses.get(ref, 0) > 1:
+                span = self.graph.spans[ref]
+                made = tuple(v if isinstance(v.expr, _SIMPLE) else body.let("t", v, span) for v in made)
+            known[key] = made
+        return known[key]
+
+    def _made(self, body: Body, ref: Ref, indices: tuple[Typed, ...], known: Known) -> tuple[Typed, ...]:
+        node, span = self.graph.nodes[ref], self.graph.spans[ref]
+        if ref in self.stored:
+            return (self._loaded(body, ref, indices, span),)
+        match node:
+            case Number(name, _):
+                return (typed(self.unit.scalar(name), span),)
+            case Fill(number, dtype):
+                return (convert(body, Literal(number), dtype, span),)
+            case Elementwise(op, args):
+                parts = [self.at(body, a, indices if self.graph.nodes[a].shape else (), known) for a in args]
+                value = arithmetic.apply(body, OPERATIONS[op], parts, span)
+                return (convert(body, value, node.dtype, span),)
+            case Cast(of, dtype):
+                return (convert(body, self.at(body, of, indices, known), dtype, span),)
+            case View(of, map):
+                inner = self.mapped(body, map, self.graph.nodes[of].shape, node.shape, indices, span)
+                return (self.at(body, of, inner, known),)
+            case Part(of, number):
+                return (self.all_at(body, of, indices, known)[number],)
+            case Call():
+                return self._called(body, ref, node, indices, span)
+            case Reduce():
+                return (self._reduced(body, node, indices, known, span),)
+            case Input():
+                raise AssertionError("an input is read from memory")
+        assert_never(node)
+
+    def _loaded(self, body: Body, ref: Ref, indices: tuple[Typed, ...], span: Span) -> Typed:
+        node = self.graph.nodes[ref]
+        shape = [self.unit.extent(self.graph.extent(e)) for e in node.shape]
+        return Typed(ir.Load(self.buffer(ref), arrays.offset_of(shape, indices, span), node.dtype))
+
+    def buffer(self, ref: Ref) -> ir.Buffer:
+        return ir.Buffer(self.stored[ref], self.graph.nodes[ref].dtype, 1, False)
+
+    # ---- views ----
+
+    def mapped(
+        self,
+        body: Body,
+        map: Map,
+        source: Sequence[Extent],
+        shape: Sequence[Extent],
+        indices: tuple[Typed, ...],
+        span: Span,
+    ) -> tuple[Typed, ...]:
+        """Where in the source an element of a view stands."""
+        zero = Typed(ir.Const(0, I32), Poly.of(0))
+        match map:
+            case Axes(along):
+                return tuple(zero if k is None else indices[k] for k in along)
+            case Slice(starts, steps):
+                found = []
+                for index, start, step in zip(indices, starts, steps, strict=True):
+                    scaled = _int(body, "*", index, Literal(step), span)
+                    found.append(_int(body, "+", scaled, self.unit.extent(self.graph.extent(start)), span))
+                return tuple(found)
+            case Reshape():
+                return self._reshaped(body, source, shape, indices, span)
+        assert_never(map)
+
+    def _reshaped(
+        self,
+        body: Body,
+        source: Sequence[Extent],
+        shape: Sequence[Extent],
+        indices: tuple[Typed, ...],
+        span: Span,
+    ) -> tuple[Typed, ...]:
+        flat = _zero()
+        for index, extent in zip(indices, shape, strict=True):
+            scaled = _int(body, "*", flat, self.unit.extent(self.graph.extent(extent)), span)
+            flat = _int(body, "+", scaled, index, span)
+        found: list[Typed] = []
+        for k, extent in reversed(list(enumerate(source))):
+            size = self.unit.extent(self.graph.extent(extent))
+            if k == 0:
+                found.append(flat)
+                break
+            flat = flat if isinstance(flat.expr, _SIMPLE) else body.let("flat", flat, span)
+            found.append(_int(body, "%", flat, size, span))
+            flat = _int(body, "//", flat, size, span)
+        return tuple(reversed(found))
+
+    # ---- reductions ----
+
+    def _reduced(
+        self, body: Body, node: Reduce, indices: tuple[Typed, ...], known: Known, span: Span
+    ) -> Typed:
+        row = REDUCTIONS[node.op]
+        total = node.dtype
+        element = self.graph.nodes[node.of].dtype
+        start = convert(
+            body, Literal(row.start(element if node.op in ("min", "max") else total)), total, span
+        )
+        var = body.var(node.op, total)
+        body.mutable.add(var.number)
+        body.emit(ir.Declare(var, start.expr, span))
+        self._loops(body, node, list(node.axes), list(indices), known, var, span)
+        return Typed(ir.Read(var))
+
+    def _loops(
+        self,
+        body: Body,
+        node: Reduce,
+        axes: list[int],
+        indices: list[Typed],
+        known: Known,
+        var: ir.Var,
+        span: Span,
+    ) -> None:
+        if not axes:
+            value = convert(body, self.at(body, node.of, tuple(indices), known), var.type, span)
+            changed = arithmetic.apply(
+                body, OPERATIONS[REDUCTIONS[node.op].op], (Typed(ir.Read(var)), value), span
+            )
+            assert isinstance(changed, Typed)
+            body.set(var, convert(body, changed, var.type, span).expr, span)
+            return
+        axis, *rest = axes
+        stop = typed(self.unit.extent(self.graph.extent(self.graph.nodes[node.of].shape[axis])), span)
+        with body.nested() as block:
+            k = body.var("k", I32)
+            index = Typed(ir.Read(k), loop_symbol(body, "k", _zero(), stop, 1))
+            self._loops(body, node, rest, [*indices[:axis], index, *indices[axis:]], dict(known), var, span)
+        body.emit(ir.For(k, ir.Const(0, I32), stop.expr, 1, tuple(block), span))
+
+    # ---- functions ----
+
+    def _called(
+        self, body: Body, ref: Ref, node: Call, indices: tuple[Typed, ...], span: Span
+    ) -> tuple[Typed, ...]:
+        """All results of a kernel at a position."""
+        instance: Instance = self.graph.kernels[node.key]
+
+        def lower(entered: tuple[Typed, ...]) -> Body:
+            with self.unit.within(instance.spec):
+                return self._instance(instance, node, entered)
+
+        lanes = instance.spec.results[0].element
+        place = indices[:-1] if isinstance(lanes, Vec) else indices
+        types = tuple(r.element for r in instance.spec.results)
+        found = self._function(body, ("call", ref), instance.function.name, place, types, lower, span)
+        if isinstance(lanes, Vec):
+            return tuple(Typed(ir.Lane(v.expr, _lane(indices[-1]), v.type.scalar)) for v in found)
+        return found
+
+    def _instance(self, instance: Instance, node: Call, positions: tuple[Typed, ...]) -> Body:
+        """The body of a kernel at a position."""
+        unit, spec = self.unit, instance.spec
+        kernel.array_facts(unit)
+        inner = Body(unit, instance.names, instance.function)
+        given = dict(node.arguments)
+        for p in instance.signature.params:
+            if p.kind == "const":
+                inner.env[p.name] = free_value(inner, canonical(spec.constants[p.name]), p.name, p.span)
+                continue
+            value = given[p.name]
+            if p.kind == "scalar":
+                inner.env[p.name] = self._number(inner, value, spec.scalars[p.name], p.span)
+            elif isinstance(value, int):
+                inner.env[p.name] = self._view(inner, value, spec.arrays[p.name], p.span)
+        inner.positions = positions
+        inner.always_index = any(isinstance(a, PackAxes) for a in instance.signature.results[0].axes or ())
+        inner.plan = returns.ResultPlan.of_types([r.element for r in spec.results])
+        statements.lower_body(inner, instance.function)
+        return inner
+
+    def _number(self, body: Body, value: Ref | tuple[int | float, ...], type: Type, span: Span) -> Typed:
+        """A kernel's scalar or vector parameter."""
+        if isinstance(value, int):
+            return convert(body, self.at(body, value, (), {}), type, span)
+        parts = tuple(convert(body, Literal(v), type.scalar, span).expr for v in value)
+        return Typed(ir.Vector(parts, type))
+
+    def _view(self, body: Body, ref: Ref, type: ArrayType, declared: Span) -> values.View:
+        """A kernel's array parameter: memory, or what is computed where it is read."""
+        shape = tuple(self.unit.extent(e) for e in type.shape)
+        modes = (None,) * len(shape)
+        if ref in self.stored and not isinstance(type.element, Vec):
+            return values.View(self.buffer(ref), type.element, shape, declared, modes)
+        span = self.graph.spans[ref]
+
+        def computed(indices: Sequence[Typed]) -> Typed:
+            if not isinstance(type.element, Vec):
+                return self._element(body, ref, tuple(indices), span)
+            lanes = [Typed(ir.Const(k, I32), Poly.of(k)) for k in range(type.element.lanes)]
+            parts = tuple(self._element(body, ref, (*indices, lane), span).expr for lane in lanes)
+            return Typed(ir.Vector(parts, type.element))
+
+        buffer = ir.Buffer(f"{ref}", type.element.scalar, type.element.lanes, False)
+        return values.View(buffer, type.element, shape, declared, modes, computed=computed)
+
+    def _element(self, body: Body, ref: Ref, indices: tuple[Typed, ...], span: Span) -> Typed:
+        """A node's element as an expression, to be evaluated only where it is wanted."""
+        node = self.graph.nodes[ref]
+        if ref in self.stored:
+            return self._loaded(body, ref, indices, span)
+        if isinstance(node, Call) and len(node.results) == 1:
+            return self._called(body, ref, node, indices, span)[0]
+
+        def lower(entered: tuple[Typed, ...]) -> Body:
+            inner = Body(self.unit, body.names, body.function, is_kernel=False)
+            inner.emit(ir.Return((self.at(inner, ref, entered, {}).expr,), span))
+            return inner
+
+        name = f"{type(node).__name__.lower()}"
+        return self._function(body, ("node", ref), name, indices, (node.dtype,), lower, span)[0]
+
+    def _function(
+        self,
+        body: Body,
+        key: Any,
+        name: str,
+        indices: tuple[Typed, ...],
+        types: tuple[Type, ...],
+        lower: Callable[[tuple[Typed, ...]], Body],
+        span: Span,
+    ) -> tuple[Typed, ...]:
+        """A call of a function of indices, made anew for what is known of them and of this place."""
+        unit = self.unit
+        known = tuple(i.poly.key() if i.poly is not None else None for i in indices)
+        full = (key, known, unit.facts.stamp)
+        if full not in unit.functions:
+            variables = tuple(body.var(f"i{k}", I32) for k in range(len(indices)))
+            entered = tuple(
+                Typed(ir.Read(v), i.poly or unit.facts.symbol(v.name, [0], [INDEX_MAX]))
+                for v, i in zip(variables, indices, strict=True)
+            )
+            with unit.facts.scope():
+                block = tuple(lower(entered).block)
+            unit.functions[full] = ir.Function(name, variables, (), (), types, block, span), Literal(None)
+        number = list(unit.functions).index(full)
+        passed = tuple(i.expr for i in indices)
+        if len(types) == 1:
+            return (Typed(ir.Call(f"{name}#{number}", passed, types[0])),)
+        results = tuple(body.var(f"{name}_{k}", t) for k, t in enumerate(types))
+        body.emit(ir.CallInto(f"{name}#{number}", passed, results, span))
+        return tuple(Typed(ir.Read(v)) for v in results)
+
+
+_SIMPLE = (ir.Const, ir.Read, ir.Uniform)
+
+
+def _zero() -> Typed:
+    return Typed(ir.Const(0, I32), Poly.of(0))
+
+
+def _int(body: Body, symbol: str, a: Value, b: Value, span: Span) -> Typed:
+    """Arithmetic of indices, which stays in range."""
+    return typed(arithmetic.binary(body, symbol, a, b, span), span, I32)
+
+
+def _lane(index: Typed) -> int | ir.Expr:
+    constant = index.poly.constant if index.poly is not None else None
+    return index.expr if constant is None else constant

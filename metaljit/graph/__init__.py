@@ -1,0 +1,1 @@
+"""Graphs: functions of arrays, traced and compiled as a whole."""
