@@ -197,6 +197,36 @@ class Program:
         return program
 
 
+@frozen
+class Step:
+    """One program of a plan: the plan's arrays that are its `buffers`, and the plan's numbers that are its scalars."""
+
+    program: Program
+    arrays: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+
+@frozen
+class Plan:
+    """Several programs, run in order. What a graph comes to.
+
+    `params` are what the call passes, `results` what it returns; `temporaries` live between steps. All shapes are in the
+    symbols of `params`.
+    """
+
+    name: str
+    place: Place
+    params: tuple[ArrayParam | ScalarParam, ...]
+    results: tuple[ArrayParam, ...]
+    temporaries: tuple[ArrayParam, ...]
+    steps: tuple[Step, ...]
+    requirements: tuple[Requirement, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[ArrayParam, ...]:
+        return self.results
+
+
 def _encode(value: Any) -> Any:
     """Dataclasses, extents and element types as dictionaries that say what they are, tuples as lists."""
     match value:
@@ -239,5 +269,7 @@ _CLASSES: dict[str, Any] = {
         AssertSite,
         Cost,
         Program,
+        Step,
+        Plan,
     )
 }

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metaljit.dtypes import BF16, BOOL, F16, DType, from_numpy
-from metaljit.program import ArrayParam, Program, ScalarParam
+from metaljit.program import ArrayParam, Plan, Program, ScalarParam
 from metaljit.runtime.array import Array, describe_dtype, way_out
 from metaljit.runtime.device import Device
 from metaljit.runtime.shapes import fault, written
@@ -27,7 +27,7 @@ _FLOAT_MAX = {16: 65504.0, 32: 3.4028234663852886e38}
 _BF16_MAX = 3.3895313892515355e38
 
 
-def admit(program: Program, device: Device, param: ArrayParam, value: object) -> NDArray[Any] | Array:
+def admit(program: Program | Plan, device: Device, param: ArrayParam, value: object) -> NDArray[Any] | Array:
     """The argument for an array parameter, as it is; LaunchFault for anything else."""
     found: NDArray[Any] | Array
     match value:
@@ -45,7 +45,7 @@ def admit(program: Program, device: Device, param: ArrayParam, value: object) ->
     return found
 
 
-def _same_device(program: Program, device: Device, name: str, array: Array) -> None:
+def _same_device(program: Program | Plan, device: Device, name: str, array: Array) -> None:
     if array.device is device:
         return
     raise fault(
@@ -58,7 +58,7 @@ def _same_device(program: Program, device: Device, name: str, array: Array) -> N
     )
 
 
-def _no_array(program: Program, param: ArrayParam, value: object) -> MetaljitError:
+def _no_array(program: Program | Plan, param: ArrayParam, value: object) -> MetaljitError:
     target = "bool_" if param.dtype == BOOL else param.dtype.numpy.name
     spelled = "ml_dtypes.bfloat16" if param.dtype == BF16 else f"np.{target}"
     found = f"a {type(value).__module__.split('.')[0]}.{type(value).__name__}"
@@ -81,7 +81,7 @@ def _no_array(program: Program, param: ArrayParam, value: object) -> MetaljitErr
     )
 
 
-def _wrong_dtype(program: Program, param: ArrayParam, dtype: np.dtype[Any]) -> MetaljitError:
+def _wrong_dtype(program: Program | Plan, param: ArrayParam, dtype: np.dtype[Any]) -> MetaljitError:
     reason = "; arrays are never converted silently"
     if dtype == np.float64:
         reason = ": the hardware has no f64"
@@ -96,7 +96,7 @@ def _wrong_dtype(program: Program, param: ArrayParam, dtype: np.dtype[Any]) -> M
     )
 
 
-def scalar(program: Program, param: ScalarParam, value: object) -> tuple[Plain, ...]:
+def scalar(program: Program | Plan, param: ScalarParam, value: object) -> tuple[Plain, ...]:
     """The lanes of a number or a vector, each one a Python number that survives as the parameter's type."""
     if param.lanes == 1:
         return (_survivor(program, param, value, param.name),)
@@ -115,7 +115,7 @@ def scalar(program: Program, param: ScalarParam, value: object) -> tuple[Plain, 
     return tuple(_survivor(program, param, v, f"{param.name}[{i}]") for i, v in enumerate(items))
 
 
-def _survivor(program: Program, param: ScalarParam, value: object, name: str) -> Plain:
+def _survivor(program: Program | Plan, param: ScalarParam, value: object, name: str) -> Plain:
     if isinstance(value, Array):
         value = value.numpy()
     if isinstance(value, np.ndarray) and value.shape == ():

@@ -155,9 +155,9 @@ class Launcher:
         geometry = self._geometries.get(extents) or self._measure(extents, arrays, numbers)
         self.warm = geometry.warm
         if self._always:
-            self._require(self._always, {**geometry.env, **self._named(numbers)})
+            self.require(self._always, {**geometry.env, **self._named(numbers)})
         # Where there is nothing to compute, nothing is read: a view may be of much more than there is memory.
-        inputs = arrays if as_they_are or geometry.dispatch is None else list(map(_operand, arrays))
+        inputs = arrays if as_they_are or geometry.dispatch is None else list(map(operand, arrays))
         if out is None:
             memories = self._outputs.fresh(geometry.shapes, arrays)
             self._run(geometry, inputs, memories, numbers)
@@ -180,7 +180,7 @@ class Launcher:
     ) -> None:
         if geometry.dispatch is None:
             return
-        outputs = memories if self.device.in_place else map(_operand, memories)
+        outputs = memories if self.device.in_place else map(operand, memories)
         words = geometry.dispatch(self._choose([*inputs, *outputs]), geometry.pack(numbers))
         if words[0] != RAN or words[1]:
             raise self.failure(words, geometry.env)
@@ -188,13 +188,24 @@ class Launcher:
     def _named(self, numbers: Sequence[tuple[Plain, ...]]) -> dict[str, Number]:
         return {p.name: n[0] for (_, p, *_), n in zip(self._scalars, numbers, strict=True) if p.lanes == 1}
 
+    def bound(
+        self, env: Mapping[str, Number]
+    ) -> tuple[Dispatch, Callable[[Sequence[tuple[Plain, ...]]], bytes]] | None:
+        """What runs the program for these extents, and packs its parameters; None where there is nothing to compute."""
+        program = self.program
+        threads = [self._threads(launch.threads, env) for launch in program.launches]
+        if not any(threads):
+            return None
+        self.require(program.requirements, env)
+        return self.compile().bind(env), self._uniforms.packer(env)
+
     def _measure(
         self, key: tuple[object, ...], arrays: Sequence[Memory], numbers: Sequence[tuple[Plain, ...]]
     ) -> _Geometry:
         program = self.program
         shapes = [(p, a.shape) for (_, p, _), a in zip(self._arrays, arrays, strict=True)]
         env = bind(program, shapes, self._named(numbers))
-        self._require(self._once, env)
+        self.require(self._once, env)
         results = tuple(shape_of(program, a, env) for a in program.outputs)
         threads = [self._threads(launch.threads, env) for launch in program.launches]
         empty = not any(threads) or all(0 in shape for shape in results)
@@ -238,7 +249,7 @@ class Launcher:
             )
         return threads
 
-    def _require(self, requirements: Sequence[Requirement], env: Mapping[str, Number]) -> None:
+    def require(self, requirements: Sequence[Requirement], env: Mapping[str, Number]) -> None:
         for requirement in requirements:
             try:
                 holds = evaluate(requirement.condition, env)
@@ -296,7 +307,7 @@ class Launcher:
         )
 
 
-def _operand(memory: Memory) -> Operand:
+def operand(memory: Memory) -> Operand:
     """What a dispatch takes: device memory as it is, a host array contiguous and aligned."""
     if isinstance(memory, Array):
         return memory.operand

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from metaljit.extents import Extent, Lit, Number, Op, Sym, evaluate, show, symbols
 from metaljit.frozen import frozen
-from metaljit.program import INDEX_MAX, ArrayParam, Program, ScalarParam
+from metaljit.program import INDEX_MAX, ArrayParam, Plan, Program, ScalarParam
 from metaljit.source import Diagnostic, MetaljitError, ShapeError, SizeError
 
 Shape: TypeAlias = tuple[int, ...]
@@ -21,7 +21,7 @@ Shape: TypeAlias = tuple[int, ...]
 def fault(
     kind: type[MetaljitError],
     slug: str,
-    program: Program,
+    program: Program | Plan,
     message: str,
     help: str = "",
     param: ArrayParam | ScalarParam | None = None,
@@ -47,7 +47,7 @@ class _Claim:
 
 
 def bind(
-    program: Program, shapes: Iterable[tuple[ArrayParam, Shape]], scalars: Mapping[str, Number]
+    program: Program | Plan, shapes: Iterable[tuple[ArrayParam, Shape]], scalars: Mapping[str, Number]
 ) -> dict[str, Number]:
     """The value of every symbol of the call. The shapes are NumPy's, with the axis of lanes."""
     claims = [claim for param, shape in shapes for claim in _claims(program, param, shape)]
@@ -75,7 +75,7 @@ def bind(
     return env
 
 
-def _claims(program: Program, param: ArrayParam, shape: Shape) -> list[_Claim]:
+def _claims(program: Program | Plan, param: ArrayParam, shape: Shape) -> list[_Claim]:
     declared = written(param)
     rank = len(param.shape) + (param.lanes > 1)
     if len(shape) != rank:
@@ -113,7 +113,7 @@ def written(param: ArrayParam) -> str:
     return f"{param.dtype}{lanes}[{', '.join(show(e) for e in param.shape)}]"
 
 
-def check_size(program: Program, name: str, shape: Shape) -> None:
+def check_size(program: Program | Plan, name: str, shape: Shape) -> None:
     """SizeError where an array has more elements, or a longer axis, than an i32 counts."""
     total = 1
     for extent in shape:
@@ -128,7 +128,7 @@ def check_size(program: Program, name: str, shape: Shape) -> None:
         )
 
 
-def _solve(program: Program, claim: _Claim, name: str, env: Mapping[str, Number]) -> int:
+def _solve(program: Program | Plan, claim: _Claim, name: str, env: Mapping[str, Number]) -> int:
     form = _linear(claim.extent, name, env)
     if form is None or form[0] == 0:
         raise fault(
@@ -176,7 +176,9 @@ def _linear(extent: Extent, name: str, env: Mapping[str, Number]) -> tuple[Numbe
     return None
 
 
-def _check(program: Program, claim: _Claim, env: Mapping[str, Number], owners: Mapping[str, _Claim]) -> None:
+def _check(
+    program: Program | Plan, claim: _Claim, env: Mapping[str, Number], owners: Mapping[str, _Claim]
+) -> None:
     missing = [s for s in symbols(claim.extent) if s not in env]
     if missing:
         raise fault(
@@ -204,7 +206,7 @@ def _check(program: Program, claim: _Claim, env: Mapping[str, Number], owners: M
     )
 
 
-def shape_of(program: Program, param: ArrayParam, env: Mapping[str, Number]) -> Shape:
+def shape_of(program: Program | Plan, param: ArrayParam, env: Mapping[str, Number]) -> Shape:
     """The NumPy shape of a result, checked."""
     extents = []
     for axis, extent in enumerate(param.shape):

@@ -1,6 +1,6 @@
 """The graph of a traced function: every array is an index function of the nodes before it.
 
-    node = Input | Number | Fill | Elementwise | Cast | View | Call | Part | Reduce
+    node = Input | Number | Fill | Count | Elementwise | Cast | View | Call | Part | Reduce
     map  = Axes | Slice | Reshape
 
 A node refers to others by number, so equal nodes are one node (common subexpressions are shared as they are added), and
@@ -92,6 +92,15 @@ class Fill:
 
 
 @frozen
+class Count:
+    """An extent as a number."""
+
+    extent: Extent
+    dtype: DType
+    shape: Shape = ()
+
+
+@frozen
 class Elementwise:
     """A row of the operation table."""
 
@@ -151,13 +160,13 @@ class Reduce:
     shape: Shape
 
 
-Node: TypeAlias = Input | Number | Fill | Elementwise | Cast | View | Call | Part | Reduce
+Node: TypeAlias = Input | Number | Fill | Count | Elementwise | Cast | View | Call | Part | Reduce
 
 
 def operands(node: Node) -> tuple[Ref, ...]:
     """The nodes that a node is computed from."""
     match node:
-        case Input() | Number() | Fill():
+        case Input() | Number() | Fill() | Count():
             return ()
         case Elementwise(_, args, _, _):
             return args

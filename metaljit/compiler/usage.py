@@ -138,14 +138,14 @@ def cost(body: Sequence[ir.Stmt]) -> tuple[int, int]:
             operations += isinstance(e, ir.Apply | ir.Load | ir.Convert | ir.Call)
         if isinstance(s, ir.Store | ir.Atomic):
             nbytes += s.buffer.dtype.nbytes * s.buffer.lanes
-        turns = _turns(s)
+        times = turns(s)
         for block in blocks(s):
             more, moved = cost(block)
-            operations, nbytes = operations + turns * more, nbytes + turns * moved
+            operations, nbytes = operations + times * more, nbytes + times * moved
     return operations, nbytes
 
 
-def _turns(statement: ir.Stmt) -> int:
+def turns(statement: ir.Stmt) -> int:
     match statement:
         case ir.For(_, ir.Const(start), ir.Const(stop), step, _, _):
             return len(range(int(start), int(stop), step))

@@ -7,7 +7,7 @@ on it; each way to try is an error that names what to do instead.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, NoReturn, TypeAlias
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..compiler import graph as g
 from ..dtypes import BOOL, F32, DType, from_numpy
-from ..extents import Extent, Lit, Sym, op, show
+from ..extents import Extent, Lit, Sym, evaluate, op, show
 from ..operation_rules import Refusal, check
 from ..operations import OPERATIONS
 from ..source import Diagnostic, MetaljitError, Source, Span, TypeFault
@@ -25,12 +25,44 @@ PACKAGE = __name__.partition(".")[0]
 
 
 class Trace:
-    """One function being traced. `captured` are arrays that it uses without being given them, in the order of first use."""
+    """One function being traced.
 
-    def __init__(self, name: str) -> None:
+    `captured` are arrays that it uses without being given them, in the order of first use. `env` has the extents of the
+    call that it is traced for; what was decided by them is in `guards`, and the trace serves calls where these hold.
+    Without `env` (ahead of time) nothing can be decided.
+    """
+
+    def __init__(self, name: str, env: Mapping[str, int] | None = None) -> None:
         self.name = name
         self.graph = g.Graph()
         self.captured: list[tuple[str, Any]] = []
+        self.env = env
+        self.guards: list[Extent] = []
+
+    def decided(self, condition: Extent) -> bool | None:
+        """Whether a condition on extents holds in this trace; None where that is not known."""
+        condition = self.graph.extent(condition)
+        if isinstance(condition, Lit):
+            return bool(condition.value)
+        if self.env is None:
+            return None
+        holds = bool(evaluate(condition, self.env))
+        guard = condition if holds else op("not", condition)
+        if guard not in self.guards:
+            self.guards.append(guard)
+        return holds
+
+    def dimension(self, extent: Extent) -> Dimension:
+        """An extent as the user sees it."""
+        extent = self.graph.extent(extent)
+        return int(extent.value) if isinstance(extent, Lit) else Size(self, extent)
+
+    def number(self, name: str, dtype: DType) -> Traced:
+        return self.node(g.Number(name, dtype))
+
+    def count(self, extent: Extent, dtype: DType) -> Traced:
+        """An extent as a number of the graph."""
+        return self.node(g.Count(self.graph.extent(extent), dtype))
 
     def node(self, node: g.Node) -> Traced:
         return Traced(self, self.graph.add(node, user_span()))
@@ -38,7 +70,7 @@ class Trace:
     def array(self, name: str, dtype: np.dtype[Any], shape: Sequence[Extent]) -> Traced:
         element = from_numpy(dtype)
         if element is None:
-            _refuse(
+            refuse(
                 "graph-dtype",
                 f"{name!r} holds {dtype}, which has no element type",
                 "convert it: `x.astype(np.float32)`",
@@ -64,12 +96,16 @@ def extents_of(name: str, shape: Sequence[int]) -> list[Extent]:
 
 
 class Size:
-    """An extent of a traced array: a number that is known at the call. Arithmetic with it is an extent again."""
+    """An extent of a traced array, a number that each call brings anew. Arithmetic with it is an extent again.
 
-    __slots__ = ("extent",)
+    A comparison, or `int(n)`, is decided by the call that is traced: another trace serves calls where it is decided
+    otherwise.
+    """
 
-    def __init__(self, extent: Extent) -> None:
-        self.extent = extent
+    __slots__ = ("extent", "trace")
+
+    def __init__(self, trace: Trace, extent: Extent) -> None:
+        self.trace, self.extent = trace, extent
 
     def __repr__(self) -> str:
         return show(self.extent)
@@ -77,64 +113,51 @@ class Size:
     def _with(self, symbol: str, other: Any, swapped: bool = False) -> Any:
         if not isinstance(other, int | Size):
             return NotImplemented
-        a, b = (extent(other), self.extent) if swapped else (self.extent, extent(other))
-        return size(op(symbol, a, b))
+        a, b = (extent_of(other), self.extent) if swapped else (self.extent, extent_of(other))
+        return self.trace.dimension(op(symbol, a, b))
 
-    def __add__(self, other: Any) -> Any:
-        return self._with("+", other)
+    def _holds(self, symbol: str, other: Any) -> bool:
+        if not isinstance(other, int | Size):
+            return symbol == "!="
+        found = self.trace.decided(op(symbol, self.extent, extent_of(other)))
+        if found is None:
+            self._leaks("compared")
+        return found
 
-    def __radd__(self, other: Any) -> Any:
-        return self._with("+", other, True)
+    def __index__(self) -> int:
+        if self.trace.env is None:
+            self._leaks("used as a Python number")
+        value = int(evaluate(self.trace.graph.extent(self.extent), self.trace.env))
+        self.trace.decided(op("==", self.extent, Lit(value)))
+        return value
 
-    def __sub__(self, other: Any) -> Any:
-        return self._with("-", other)
+    __int__ = __index__
 
-    def __rsub__(self, other: Any) -> Any:
-        return self._with("-", other, True)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._with("*", other)
-
-    __rmul__ = __mul__
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._with("//", other)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._with("%", other)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Size):
-            return self.extent == other.extent
-        self._leaks("compared")
+    def __bool__(self) -> bool:
+        return self._holds("!=", 0)
 
     def __hash__(self) -> int:
         return hash(self.extent)
 
-    def __lt__(self, other: Any) -> bool:
-        self._leaks("compared")
-
-    __le__ = __gt__ = __ge__ = __lt__
-
-    def __index__(self) -> int:
-        self._leaks("used as a Python number")
-
-    def __bool__(self) -> bool:
-        self._leaks("used as a truth")
-
     def _leaks(self, how: str) -> NoReturn:
-        _refuse("traced-extent", f"the extent {self} is {how} while the function is traced, and it differs from call to call",
-                'compute with it, or trace for each shape: `@mj.jit(specialize="shapes")`')  # fmt: skip
+        refuse(
+            "traced-extent",
+            f"the extent {self} is {how}, and nothing is known of it when this is compiled ahead of time",
+            "give the extent in the spec, or compute with it",
+        )
+
+
+for _word, _symbol in {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}.items():
+    setattr(Size, f"__{_word}__", lambda self, other, symbol=_symbol: self._with(symbol, other))
+    setattr(Size, f"__r{_word}__", lambda self, other, symbol=_symbol: self._with(symbol, other, True))
+for _word, _symbol in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
+    setattr(Size, f"__{_word}__", lambda self, other, symbol=_symbol: self._holds(symbol, other))
 
 
 Dimension: TypeAlias = int | Size
 
 
-def size(extent: Extent) -> Dimension:
-    return int(extent.value) if isinstance(extent, Lit) else Size(extent)
-
-
-def extent(value: Dimension) -> Extent:
+def extent_of(value: Dimension) -> Extent:
     return value.extent if isinstance(value, Size) else Lit(int(value))
 
 
@@ -165,7 +188,7 @@ class Traced:
 
     @property
     def shape(self) -> tuple[Dimension, ...]:
-        return tuple(map(size, self.extents))
+        return tuple(map(self.trace.dimension, self.extents))
 
     @property
     def ndim(self) -> int:
@@ -176,7 +199,7 @@ class Traced:
         total: Extent = Lit(1)
         for e in self.extents:
             total = op("*", total, e)
-        return size(total)
+        return self.trace.dimension(total)
 
     def __repr__(self) -> str:
         return f"<traced {self.element}[{', '.join(map(show, self.extents))}]>"
@@ -184,7 +207,7 @@ class Traced:
     # ---- what needs data ----
 
     def _leaks(self, what: str, instead: str) -> NoReturn:
-        _refuse("traced-value", f"{what}, but {self!r} has no value while the function is traced", instead)
+        refuse("traced-value", f"{what}, but {self!r} has no value while the function is traced", instead)
 
     def __bool__(self) -> bool:
         self._leaks(
@@ -195,7 +218,7 @@ class Traced:
     def __float__(self) -> float:
         self._leaks("Python asks for a number", "return the array and convert the result")
 
-    __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
+    __int__ = __index__ = __complex__ = __float__
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         self._leaks(
@@ -229,7 +252,7 @@ def user_span() -> Span:
     return Span(Source(name, text, line), start, len(text))
 
 
-def _refuse(slug: str, message: str, help: str = "", error: type[MetaljitError] = TypeFault) -> NoReturn:
+def refuse(slug: str, message: str, help: str = "", error: type[MetaljitError] = TypeFault) -> NoReturn:
     raise error(Diagnostic(slug, message, user_span(), help=help))
 
 
@@ -247,7 +270,7 @@ def elementwise(name: str, *args: Operand) -> Traced:
     try:
         typing = check(row, types)
     except Refusal as e:
-        _refuse("operator-types", f"{name}: {e}")
+        refuse("operator-types", f"{name}: {e}")
     shape = broadcast(trace, [a.extents for a in arrays if isinstance(a, Traced)])
     refs = []
     for a, type in zip(arrays, types, strict=True):
@@ -259,7 +282,7 @@ def elementwise(name: str, *args: Operand) -> Traced:
 def _entered(trace: Trace, value: Operand) -> Traced | int | float | bool:
     if isinstance(value, Traced):
         if value.trace is not trace:
-            _refuse(
+            refuse(
                 "other-trace",
                 "an array of another trace is used here",
                 "return it from the function that made it",
@@ -273,7 +296,7 @@ def _entered(trace: Trace, value: Operand) -> Traced | int | float | bool:
             return trace.node(g.Fill(value.item(), element))
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return trace.lifted(value)
-    _refuse("not-an-array", f"an array or a number is due here, found {type(value).__name__}")
+    refuse("not-an-array", f"an array or a number is due here, found {type(value).__name__}")
 
 
 def _types(values: Sequence[Traced | int | float | bool]) -> list[DType]:
@@ -304,7 +327,7 @@ def broadcast(trace: Trace, shapes: Sequence[Sequence[Extent]]) -> tuple[Extent,
         for e in wide[1:]:
             if isinstance(total, Lit) and isinstance(e, Lit) and total != e:
                 shown = " and ".join("(" + ", ".join(map(show, s)) + ")" for s in shapes)
-                _refuse("shape-mismatch", f"shapes {shown} do not go together")
+                refuse("shape-mismatch", f"shapes {shown} do not go together")
             total = trace.graph.equate(total, e, "operands have one shape", user_span())
         found.append(total)
     return tuple(map(trace.graph.extent, found))

@@ -26,6 +26,7 @@ from ..graph import (
     Axes,
     Call,
     Cast,
+    Count,
     Elementwise,
     Fill,
     Graph,
@@ -158,6 +159,8 @@ class Composer:
                 return (typed(self.unit.scalar(name), span),)
             case Fill(number, dtype):
                 return (convert(body, Literal(number), dtype, span),)
+            case Count(extent, dtype):
+                return (convert(body, self.unit.extent(self.graph.extent(extent)), dtype, span),)
             case Elementwise(op, args):
                 parts = [self.at(body, a, indices if self.graph.nodes[a].shape else (), known) for a in args]
                 value = arithmetic.apply(body, OPERATIONS[op], parts, span)

@@ -1,0 +1,114 @@
+"""Graph → Plan: its groups as programs, in the order in which they run.
+
+In: a graph, its parameters and its results. Out: a `Plan`, all that a device needs, and why each kernel is what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..frozen import frozen
+from ..program import ArrayParam, Place, Plan, Requirement, ScalarParam, Step
+from . import fuse, ir
+from .graph import Call, Graph, Input, Number, Ref, operands
+from .lower import composed, parameters
+from .pipeline import optimise, program
+from .usage import blocks, cost, expressions, turns, walk_expressions
+
+
+@frozen
+class Planned:
+    plan: Plan
+    fusion: fuse.Fusion
+
+
+def plan(
+    graph: Graph, name: str, params: Sequence[Ref], results: Sequence[Ref], math: str = "precise"
+) -> Planned:
+    """The plan of a graph. `params` are its `Input`s and `Number`s in the order of the call."""
+    fusion = fuse.fuse(graph, list(dict.fromkeys(results)), lambda ref: _footprint(graph, ref, math))
+    names = _names(graph, fusion, results)
+    steps = []
+    for k, group in enumerate(fusion.groups):
+        title = name if len(fusion.groups) == 1 else f"{name}_{k}"
+        lowered = composed.lower_group(
+            graph, composed.Group(title, group.roots, {r: names[r] for r in group.reads}), math
+        )
+        made = program(lowered)
+        own = dict(
+            zip(parameters.result_names(len(group.roots)), (names[r] for r in group.roots), strict=True)
+        )
+        numbers = tuple(p.name for p in made.params if isinstance(p, ScalarParam))
+        steps.append(Step(made, tuple(own.get(b, b) for b in made.buffers), numbers))
+    inner = [r for g in fusion.groups for r in g.roots if r not in results]
+    span = graph.spans[results[0]]
+    place = Place.of(span)
+    whole = Plan(
+        name,
+        place,
+        tuple(_param(graph, r) for r in params),
+        tuple(_array(graph, r, names[r], "out") for r in dict.fromkeys(results)),
+        tuple(_array(graph, r, names[r], "out") for r in inner),
+        tuple(steps),
+        tuple(Requirement(graph.extent(e), why, Place.of(at)) for e, why, at in graph.requirements),
+    )
+    return Planned(whole, fusion)
+
+
+def _names(graph: Graph, fusion: fuse.Fusion, results: Sequence[Ref]) -> dict[Ref, str]:
+    """What the stored arrays are called."""
+    different = list(dict.fromkeys(results))
+    names = dict(zip(different, parameters.result_names(len(different)), strict=True))
+    taken = {n.name for n in graph.nodes if isinstance(n, Input | Number)} | set(names.values())
+    for ref, node in enumerate(graph.nodes):
+        if isinstance(node, Input) and ref not in names:
+            names[ref] = node.name
+    for group in fusion.groups:
+        for ref in group.roots:
+            if ref not in names:
+                names[ref] = next(n for n in (f"{p}{ref}" for p in ("t", "t_", "t__")) if n not in taken)
+    return names
+
+
+def _array(graph: Graph, ref: Ref, name: str, role: str) -> ArrayParam:
+    node = graph.nodes[ref]
+    return ArrayParam(name, node.dtype, 1, tuple(map(graph.extent, node.shape)), role)  # type: ignore[arg-type]
+
+
+def _param(graph: Graph, ref: Ref) -> ArrayParam | ScalarParam:
+    node = graph.nodes[ref]
+    if isinstance(node, Input):
+        return _array(graph, ref, node.name, "in")
+    assert isinstance(node, Number)
+    return ScalarParam(node.name, node.dtype, 1)
+
+
+def _footprint(graph: Graph, ref: Ref, math: str) -> fuse.Footprint:
+    """What one element of a kernel costs, by lowering it alone."""
+    node = graph.nodes[ref]
+    assert isinstance(node, Call)
+    stored = {of: f"a{of}" for of in operands(node)}
+    root = composed.Group("alone", (ref,), stored)
+    lowered = composed.lower_group(graph, root, math)
+    kernel = optimise(lowered.kernel)
+    bodies = [kernel.body, *(f.body for f in kernel.functions)]
+    operations = sum(cost(b)[0] for b in bodies)
+    reads: dict[Ref, float] = dict.fromkeys(stored, 0.0)
+    by_name: Mapping[str, Ref] = {name: of for of, name in stored.items()}
+    for body in bodies:
+        for buffer, times in _loads(body, 1.0):
+            reads[by_name[buffer]] += times
+    alone = "it asserts, and a failure is told by its own position" if lowered.unit.sites else ""
+    return fuse.Footprint(float(operations), reads, alone)
+
+
+def _loads(body: Sequence[ir.Stmt], times: float) -> list[tuple[str, float]]:
+    """The arrays that are read, and how often."""
+    found = []
+    for s in body:
+        for e in (x for top in expressions(s) for x in walk_expressions(top)):
+            if isinstance(e, ir.Load):
+                found.append((e.buffer.name, times))
+        for block in blocks(s):
+            found += _loads(block, times * turns(s))
+    return found

@@ -1,0 +1,87 @@
+"""What NumPy's arrays have, on traced arrays: methods, and NumPy's functions called with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType, from_numpy
+from . import reductions, views
+from .traced import Traced, elementwise, refuse
+
+
+def _astype(self: Traced, dtype: Any) -> Traced:
+    found = dtype if isinstance(dtype, DType) else from_numpy(np.dtype(dtype))
+    if found is None:
+        refuse(
+            "graph-dtype",
+            f"there is no element type for {dtype}",
+            "the language has bool, i8 … u64, f16, bf16, f32",
+        )
+    return reductions.cast(self, found)
+
+
+def _reduction(name: str) -> Callable[..., Traced]:
+    return lambda self, axis=None, keepdims=False: reductions.reduce(name, self, axis, keepdims)
+
+
+def _reshape(self: Traced, *shape: Any) -> Traced:
+    return views.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+
+def _transpose(self: Traced, *axes: Any) -> Traced:
+    given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+    return views.transpose(self, given)
+
+
+METHODS: dict[str, Any] = {
+    "__getitem__": views.item,
+    "T": property(views.transpose),
+    "transpose": _transpose,
+    "reshape": _reshape,
+    "ravel": lambda self: views.reshape(self, -1),
+    "flatten": lambda self: views.reshape(self, -1),
+    "squeeze": views.squeeze,
+    "swapaxes": views.swapaxes,
+    "astype": _astype,
+    "mean": reductions.mean,
+    "var": reductions.var,
+    "std": reductions.std,
+    "clip": lambda self, low, high: elementwise("clip", self, low, high),
+    **{name: _reduction(name) for name in ("sum", "prod", "min", "max", "any", "all")},
+}
+for _name, _method in METHODS.items():
+    setattr(Traced, _name, _method)
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: (lambda a, *args, _name=name, **named: METHODS[_name](a, *args, **named))
+       for name in ("sum", "prod", "any", "all", "mean", "var", "std", "squeeze", "ravel", "swapaxes")},
+    "amin": METHODS["min"],
+    "amax": METHODS["max"],
+    "min": METHODS["min"],
+    "max": METHODS["max"],
+    "reshape": lambda a, shape: views.reshape(a, shape),
+    "transpose": views.transpose,
+    "moveaxis": views.moveaxis,
+    "expand_dims": views.expand_dims,
+    "flip": views.flip,
+    "broadcast_to": views.broadcast_to,
+    "where": lambda c, a, b: elementwise("where", c, a, b),
+    "clip": METHODS["clip"],
+}  # fmt: skip
+
+
+def _array_function(self: Traced, function: Any, types: Any, args: Any, named: Any) -> Any:
+    found = FUNCTIONS.get(function.__name__)
+    if found is None:
+        refuse(
+            "numpy-function",
+            f"np.{function.__name__} has no meaning for traced arrays",
+            "use metaljit's ops or a kernel",
+        )
+    return found(*args, **named)
+
+
+Traced.__array_function__ = _array_function  # type: ignore[attr-defined]

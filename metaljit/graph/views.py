@@ -1,0 +1,219 @@
+"""Views of traced arrays: slices, axes moved, added, dropped and broadcast, reshapes. They are index maps and cost nothing.
+
+In: a traced array and what NumPy's function of the same name takes. Out: a traced array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..compiler import graph as g
+from ..extents import Extent, Lit, op
+from ..source import ShapeError
+from .traced import Dimension, Size, Traced, extent_of, refuse
+
+
+def _view(array: Traced, map: g.Map, shape: Sequence[Extent]) -> Traced:
+    return array.trace.node(g.View(array.ref, map, array.element, tuple(shape)))
+
+
+# ---- slices ----
+
+
+def item(array: Traced, key: Any) -> Traced:
+    """`array[key]` with integers, slices, `...` and None."""
+    given = list(key) if isinstance(key, tuple) else [key]
+    taken = sum(k is not None and k is not Ellipsis for k in given)
+    if taken > array.ndim:
+        refuse("too-many-indices", f"{array!r} has {array.ndim} axes and is indexed with {taken}")
+    if not any(k is Ellipsis for k in given):
+        given.append(Ellipsis)
+    at = next(n for n, k in enumerate(given) if k is Ellipsis)
+    given[at : at + 1] = [slice(None)] * (array.ndim - taken)
+    starts: list[Extent] = []
+    steps: list[int] = []
+    shape: list[Extent] = []
+    along: list[int | None] = []
+    result: list[Extent] = []
+    extents = iter(array.extents)
+    for k in given:
+        if k is None:
+            result.append(Lit(1))
+            continue
+        start, step, count = _one(array, k, next(extents))
+        starts.append(start)
+        steps.append(step)
+        shape.append(count)
+        if isinstance(k, slice):
+            along.append(len(result))
+            result.append(count)
+        else:
+            along.append(None)
+    if tuple(shape) == array.extents and all(s == 1 for s in steps):
+        cut = array
+    else:
+        cut = _view(array, g.Slice(tuple(starts), tuple(steps)), shape)
+    if result == shape and along == list(range(len(shape))):
+        return cut
+    return _view(cut, g.Axes(tuple(along)), result)
+
+
+def _one(array: Traced, key: Any, extent: Extent) -> tuple[Extent, int, Extent]:
+    """Start, step and extent of one axis."""
+    if isinstance(key, slice):
+        return _range(array, key, extent)
+    if isinstance(key, Size):
+        return key.extent, 1, Lit(1)
+    if isinstance(key, Traced):
+        refuse("gather", "an array as index is no view", "gather with `ops.take` or a kernel of your own")
+    try:
+        number = key.__index__()
+    except AttributeError:
+        refuse("bad-index", f"{key!r} cannot index a traced array", "use integers, slices, `...` and None")
+    inside = op("<" if number >= 0 else "<=", Lit(number if number >= 0 else -number), extent)
+    if array.trace.decided(inside) is False:
+        refuse("index-range", f"index {number} is outside an axis of {array!r}", error=ShapeError)
+    return Lit(number) if number >= 0 else op("+", extent, Lit(number)), 1, Lit(1)
+
+
+def _range(array: Traced, key: slice, extent: Extent) -> tuple[Extent, int, Extent]:
+    step = 1 if key.step is None else int(key.step)
+    if step == 0:
+        refuse("bad-index", "a slice has a step of 0")
+    if step > 0:
+        start = _end(array, key.start, extent, Lit(0))
+        stop = _end(array, key.stop, extent, extent)
+        length = op("-", stop, start)
+    else:
+        start = (
+            op("-", extent, Lit(1))
+            if key.start is None
+            else _end(array, key.start, op("-", extent, Lit(1)), Lit(0))
+        )
+        stop = Lit(-1) if key.stop is None else _end(array, key.stop, extent, extent)
+        length = op("-", start, stop)
+    if array.trace.decided(op(">=", length, Lit(0))) is not True:
+        length = op("max", length, Lit(0))
+    return start, step, length if abs(step) == 1 else op("ceil_div", length, Lit(abs(step)))
+
+
+def _end(array: Traced, value: Any, extent: Extent, default: Extent) -> Extent:
+    """A bound of a slice, from the front, and within the axis."""
+    if value is None:
+        return default
+    trace = array.trace
+    if isinstance(value, Size):
+        return op("min", value.extent, extent)
+    number = int(value)
+    if number >= 0:
+        return Lit(number) if trace.decided(op("<=", Lit(number), extent)) else op("min", Lit(number), extent)
+    from_end = op("+", extent, Lit(number))
+    return from_end if trace.decided(op(">=", from_end, Lit(0))) else op("max", from_end, Lit(0))
+
+
+# ---- axes ----
+
+
+def transpose(array: Traced, axes: Sequence[int] | None = None) -> Traced:
+    order = list(reversed(range(array.ndim))) if axes is None else [_axis(array, a) for a in axes]
+    if sorted(order) != list(range(array.ndim)):
+        refuse("bad-axes", f"{tuple(axes or ())} is no order of {array.ndim} axes")
+    along = [0] * array.ndim
+    for place, axis in enumerate(order):
+        along[axis] = place
+    return _view(array, g.Axes(tuple(along)), [array.extents[a] for a in order])
+
+
+def moveaxis(array: Traced, source: int, destination: int) -> Traced:
+    order = [a for a in range(array.ndim) if a != _axis(array, source)]
+    order.insert(_axis(array, destination), _axis(array, source))
+    return transpose(array, order)
+
+
+def swapaxes(array: Traced, first: int, second: int) -> Traced:
+    order = list(range(array.ndim))
+    a, b = _axis(array, first), _axis(array, second)
+    order[a], order[b] = b, a
+    return transpose(array, order)
+
+
+def expand_dims(array: Traced, axis: int | Sequence[int]) -> Traced:
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    rank = array.ndim + len(axes)
+    new = {_axis(array, a, rank) for a in axes}
+    kept = [k for k in range(rank) if k not in new]
+    extents = dict(zip(kept, array.extents, strict=True))
+    return _view(array, g.Axes(tuple(kept)), [extents.get(k, Lit(1)) for k in range(rank)])
+
+
+def squeeze(array: Traced, axis: int | Sequence[int] | None = None) -> Traced:
+    if axis is None:
+        gone = {k for k, e in enumerate(array.extents) if e == Lit(1)}
+    else:
+        gone = {_axis(array, a) for a in ((axis,) if isinstance(axis, int) else axis)}
+    for k in gone:
+        if array.extents[k] != Lit(1):
+            refuse("bad-axes", f"axis {k} of {array!r} is not known to have one element")
+    kept = [k for k in range(array.ndim) if k not in gone]
+    return _view(array, g.Axes(tuple(kept.index(k) if k in kept else None for k in range(array.ndim))),
+                 [array.extents[k] for k in kept])  # fmt: skip
+
+
+def flip(array: Traced, axis: int | Sequence[int] | None = None) -> Traced:
+    axes = range(array.ndim) if axis is None else ((axis,) if isinstance(axis, int) else axis)
+    turned = {_axis(array, a) for a in axes}
+    starts = [op("-", e, Lit(1)) if k in turned else Lit(0) for k, e in enumerate(array.extents)]
+    return _view(
+        array,
+        g.Slice(tuple(starts), tuple(-1 if k in turned else 1 for k in range(array.ndim))),
+        array.extents,
+    )
+
+
+# ---- shapes ----
+
+
+def reshape(array: Traced, shape: Dimension | Sequence[Dimension]) -> Traced:
+    """At most one extent is -1: what is left for it."""
+    wanted = (shape,) if isinstance(shape, int | Size) else tuple(shape)
+    total = product(array.extents)
+    unknown = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
+    extents = [extent_of(n) for n in wanted]
+    if len(unknown) > 1:
+        refuse("bad-shape", "only one extent of a new shape can be -1")
+    if unknown:
+        rest = product([e for k, e in enumerate(extents) if k not in unknown])
+        extents[unknown[0]] = op("//", total, rest)
+    if array.trace.decided(op("==", total, product(extents))) is False:
+        refuse("bad-shape", f"{array!r} cannot take the shape {wanted}: the number of elements differs")
+    return _view(array, g.Reshape(), extents)
+
+
+def broadcast_to(array: Traced, shape: Sequence[Dimension]) -> Traced:
+    from .traced import broadcast, stretched
+
+    wanted = tuple(map(extent_of, shape))
+    found = broadcast(array.trace, [array.extents, wanted])
+    if len(found) != len(wanted):
+        refuse("shape-mismatch", f"{array!r} has more axes than {tuple(shape)}")
+    first = len(wanted) - array.ndim
+    if not array.ndim:
+        return _view(array, g.Axes(()), wanted)
+    along = tuple(None if e == Lit(1) else first + k for k, e in enumerate(array.extents))
+    del stretched
+    return _view(array, g.Axes(along), wanted)
+
+
+def product(extents: Sequence[Extent]) -> Extent:
+    total: Extent = Lit(1)
+    for e in extents:
+        total = op("*", total, e)
+    return total
+
+
+def _axis(array: Traced, axis: int, rank: int | None = None) -> int:
+    rank = array.ndim if rank is None else rank
+    if not -rank <= axis < rank:
+        refuse("bad-axes", f"axis {axis} does not exist: there are {rank}")
+    return axis % rank

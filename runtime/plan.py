@@ -1,0 +1,115 @@
+"""A plan run on a device: its programs in their order, with memory for what lives between them.
+
+In: a plan, a device, and the values of a call. Out: arrays. What depends on extents only is worked out once for equal
+extents: shapes, parameter structs, bound pipelines, and which temporary lies in whose memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from metaljit.extents import Extent, Number, symbols
+from metaljit.frozen import frozen
+from metaljit.program import ArrayParam, Plan, ScalarParam
+from metaljit.runtime.arguments import Plain, admit, scalar
+from metaljit.runtime.array import Array, allocate
+from metaljit.runtime.device import RAN, Device, Dispatch, Operand
+from metaljit.runtime.launch import Launcher, operand
+from metaljit.runtime.results import Memory, as_numpy
+from metaljit.runtime.shapes import Shape, bind, shape_of
+
+KEPT_EXTENTS = 64
+
+
+@frozen
+class _Run:
+    """A step for given extents. `slots` are the places of its arrays, `numbers` those of its scalars."""
+
+    launcher: Launcher
+    dispatch: Dispatch
+    pack: Callable[[Sequence[tuple[Plain, ...]]], bytes]
+    slots: tuple[int, ...]
+    numbers: tuple[int, ...]
+    last: tuple[int, ...]  # places that nobody reads after this step
+
+
+@frozen
+class _Geometry:
+    env: Mapping[str, Number]
+    shapes: tuple[tuple[Shape, np.dtype[Any]], ...]  # of results, then of temporaries
+    runs: tuple[_Run, ...]
+
+
+class PlanLauncher:
+    """Calls a plan on a device. Arrays have places: those that are passed, results, temporaries."""
+
+    def __init__(self, device: Device, plan: Plan) -> None:
+        self.device, self.plan = device, plan
+        self._launchers = [Launcher(device, step.program) for step in plan.steps]
+        self._arrays = [(i, p) for i, p in enumerate(plan.params) if isinstance(p, ArrayParam)]
+        self._scalars = [(i, p) for i, p in enumerate(plan.params) if isinstance(p, ScalarParam)]
+        made = [*plan.results, *plan.temporaries]
+        self._place = {p.name: k for k, p in enumerate([*(p for _, p in self._arrays), *made])}
+        self._number = {p.name: k for k, (_, p) in enumerate(self._scalars)}
+        self._made = made
+        self._geometries: dict[Any, _Geometry] = {}
+        sizing: list[Extent] = [e for a in (*made, *(p for _, p in self._arrays)) for e in a.shape]
+        used = frozenset().union(*map(symbols, sizing)) if sizing else frozenset()
+        self._sizing = [k for k, (_, p) in enumerate(self._scalars) if p.name in used]
+
+    def compile(self) -> None:
+        for launcher in self._launchers:
+            launcher.compile()
+
+    def __call__(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The results of the plan, as `Array`s where an argument is one. Errors as of `Launcher`."""
+        arrays = [admit(self.plan, self.device, p, args[i]) for i, p in self._arrays]
+        numbers = [scalar(self.plan, p, args[i]) for i, p in self._scalars]
+        key = (*(a.shape for a in arrays), *(numbers[k] for k in self._sizing))
+        geometry = self._geometries.get(key) or self._measure(key, arrays, numbers)
+        memories: list[Memory | None] = [*arrays]
+        memories += [allocate(self.device, shape, dtype) for shape, dtype in geometry.shapes]
+        for run in geometry.runs:
+            operands: list[Operand] = [
+                operand(m) for m in map(memories.__getitem__, run.slots) if m is not None
+            ]
+            words = run.dispatch(operands, run.pack([numbers[k] for k in run.numbers]))
+            if words[0] != RAN or words[1]:
+                raise run.launcher.failure(words, geometry.env)
+            for place in run.last:
+                memories[place] = None
+        first = len(arrays)
+        results = [m for m in memories[first : first + len(self.plan.results)] if m is not None]
+        if any(isinstance(a, Array) for a in arrays):
+            return tuple(results)
+        return tuple(as_numpy(m) for m in results)
+
+    def _measure(self, key: Any, arrays: Sequence[Memory], numbers: Sequence[tuple[Plain, ...]]) -> _Geometry:
+        plan = self.plan
+        known = {p.name: n[0] for (_, p), n in zip(self._scalars, numbers, strict=True)}
+        env = bind(plan, [(p, a.shape) for (_, p), a in zip(self._arrays, arrays, strict=True)], known)
+        self._launchers[0].require(plan.requirements, env)
+        shapes = tuple((shape_of(plan, a, env), a.dtype.numpy) for a in self._made)
+        read_last = {name: k for k, step in enumerate(plan.steps) for name in step.arrays}
+        kept = {a.name for a in plan.results} | {p.name for _, p in self._arrays}
+        runs = []
+        for k, (step, launcher) in enumerate(zip(plan.steps, self._launchers, strict=True)):
+            bound = launcher.bound(env)
+            if bound is None:
+                continue  # there is nothing to compute
+            over = [n for n, last in read_last.items() if last == k and n not in kept]
+            runs.append(
+                _Run(
+                    launcher, *bound,
+                    tuple(self._place[n] for n in step.arrays), tuple(self._number[n] for n in step.numbers),
+                    tuple(self._place[n] for n in over),
+                )
+            )  # fmt: skip
+        geometry = _Geometry(env, shapes, tuple(runs))
+        if len(self._geometries) >= KEPT_EXTENTS:
+            self._geometries.clear()
+        self._geometries[key] = geometry
+        return geometry
