@@ -45,6 +45,7 @@ if sys.platform != "darwin":
 
 if TYPE_CHECKING:
     from . import ops as ops
+    from .graph.jit import jit
     from .metal_files import MetalFile, load_metal, metal_from_text
     from .modules import KernelFile, kernel_from_text, load_kernels
     from .runtime.emulator.sanitizer import sanitize
@@ -77,6 +78,7 @@ __all__ = [
     "dims",
     "dtypes",
     "function",
+    "jit",
     "kernel",
     "kernel_from_text",
     "load_kernels",
@@ -90,6 +92,7 @@ __all__ = [
 ]
 
 _LAZY = {
+    "jit": ("graph.jit", "jit"),
     "load_kernels": ("modules", "load_kernels"),
     "kernel_from_text": ("modules", "kernel_from_text"),
     "KernelFile": ("modules", "KernelFile"),

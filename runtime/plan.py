@@ -6,7 +6,9 @@ extents: shapes, parameter structs, bound pipelines, and which temporary lies in
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -61,8 +63,16 @@ class PlanLauncher:
         self._sizing = [k for k, (_, p) in enumerate(self._scalars) if p.name in used]
 
     def compile(self) -> None:
-        for launcher in self._launchers:
-            launcher.compile()
+        """Compiles all programs now, several at a time."""
+        texts = {
+            step.program.msl: launcher
+            for step, launcher in zip(self.plan.steps, self._launchers, strict=True)
+        }
+        if len(texts) == 1:
+            self._launchers[0].compile()
+            return
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(Launcher.compile, texts.values()))
 
     def __call__(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """The results of the plan, as `Array`s where an argument is one. Errors as of `Launcher`."""
@@ -89,6 +99,8 @@ class PlanLauncher:
 
     def _measure(self, key: Any, arrays: Sequence[Memory], numbers: Sequence[tuple[Plain, ...]]) -> _Geometry:
         plan = self.plan
+        if not self._geometries:
+            self.compile()
         known = {p.name: n[0] for (_, p), n in zip(self._scalars, numbers, strict=True)}
         env = bind(plan, [(p, a.shape) for (_, p), a in zip(self._arrays, arrays, strict=True)], known)
         self._launchers[0].require(plan.requirements, env)

@@ -85,14 +85,28 @@ class Fusion:
     decisions: tuple[Decision, ...]
 
 
-def fuse(graph: Graph, results: Sequence[Ref], footprint: Callable[[Ref], Footprint]) -> Fusion:
-    """The groups that compute the results. `footprint` is asked for each `Call`."""
+def fuse(
+    graph: Graph, results: Sequence[Ref], footprint: Callable[[Ref], Footprint], fused: bool = True
+) -> Fusion:
+    """The groups that compute the results. `footprint` is asked for each `Call`. Without `fused` each node is stored."""
     needed = graph.needed(results)
     feet = {r: footprint(r) for r in needed if isinstance(graph.nodes[r], Call)}
-    decisions = _decide(graph, needed, frozenset(results), feet)
+    if fused:
+        decisions = _decide(graph, needed, frozenset(results), feet)
+    else:
+        decisions = tuple(
+            Decision(r, True, 1, 1, "nothing is fused") for r in needed if _is_stored_alone(graph, r, results)
+        )
     stored = {d.ref for d in decisions if d.stored}
     groups = [Group((r,), _reads(graph, (r,), stored)) for r in sorted(stored)]
-    return Fusion(tuple(_merged(graph, groups)), decisions)
+    return Fusion(tuple(_merged(graph, groups) if fused else groups), decisions)
+
+
+def _is_stored_alone(graph: Graph, ref: Ref, results: Sequence[Ref]) -> bool:
+    node = graph.nodes[ref]
+    return ref in results or not (
+        isinstance(node, Input | Number | Fill | Count) or (isinstance(node, Call) and len(node.results) > 1)
+    )
 
 
 # ---- what is stored ----

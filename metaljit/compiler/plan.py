@@ -15,6 +15,8 @@ from .lower import composed, parameters
 from .pipeline import optimise, program
 from .usage import blocks, cost, expressions, turns, walk_expressions
 
+_TEMPORARY = "#"  # begins the names of what lives between kernels: no parameter is called so
+
 
 @frozen
 class Planned:
@@ -23,23 +25,29 @@ class Planned:
 
 
 def plan(
-    graph: Graph, name: str, params: Sequence[Ref], results: Sequence[Ref], math: str = "precise"
+    graph: Graph,
+    name: str,
+    params: Sequence[Ref],
+    results: Sequence[Ref],
+    *,
+    math: str = "precise",
+    fused: bool = True,
 ) -> Planned:
     """The plan of a graph. `params` are its `Input`s and `Number`s in the order of the call."""
-    fusion = fuse.fuse(graph, list(dict.fromkeys(results)), lambda ref: _footprint(graph, ref, math))
-    names = _names(graph, fusion, results)
+    fusion = fuse.fuse(graph, list(dict.fromkeys(results)), lambda ref: _footprint(graph, ref, math), fused)
+    names = _names(fusion, results)
     steps = []
-    for k, group in enumerate(fusion.groups):
-        title = name if len(fusion.groups) == 1 else f"{name}_{k}"
-        lowered = composed.lower_group(
-            graph, composed.Group(title, group.roots, {r: names[r] for r in group.reads}), math
-        )
-        made = program(lowered)
-        own = dict(
-            zip(parameters.result_names(len(group.roots)), (names[r] for r in group.roots), strict=True)
-        )
+    for group in fusion.groups:
+        # Called the same, with temporaries named by their places, so that kernels that do the same have the same text.
+        read = {r: _read(graph, r, names) for r in group.reads}
+        stored = {r: f"t{k}" if n.startswith(_TEMPORARY) else n for k, (r, n) in enumerate(read.items())}
+        made = program(composed.lower_group(graph, composed.Group(name, group.roots, stored), math))
+        own = {
+            n: names[r] for n, r in zip(parameters.result_names(len(group.roots)), group.roots, strict=True)
+        }
+        own |= {stored[r]: n for r, n in read.items()}
         numbers = tuple(p.name for p in made.params if isinstance(p, ScalarParam))
-        steps.append(Step(made, tuple(own.get(b, b) for b in made.buffers), numbers))
+        steps.append(Step(made, tuple(own[b] for b in made.buffers), numbers))
     inner = [r for g in fusion.groups for r in g.roots if r not in results]
     span = graph.spans[results[0]]
     place = Place.of(span)
@@ -55,19 +63,17 @@ def plan(
     return Planned(whole, fusion)
 
 
-def _names(graph: Graph, fusion: fuse.Fusion, results: Sequence[Ref]) -> dict[Ref, str]:
-    """What the stored arrays are called."""
+def _names(fusion: fuse.Fusion, results: Sequence[Ref]) -> dict[Ref, str]:
+    """What the arrays are called that kernels write."""
     different = list(dict.fromkeys(results))
     names = dict(zip(different, parameters.result_names(len(different)), strict=True))
-    taken = {n.name for n in graph.nodes if isinstance(n, Input | Number)} | set(names.values())
-    for ref, node in enumerate(graph.nodes):
-        if isinstance(node, Input) and ref not in names:
-            names[ref] = node.name
-    for group in fusion.groups:
-        for ref in group.roots:
-            if ref not in names:
-                names[ref] = next(n for n in (f"{p}{ref}" for p in ("t", "t_", "t__")) if n not in taken)
-    return names
+    return {r: f"{_TEMPORARY}{r}" for g in fusion.groups for r in g.roots} | names
+
+
+def _read(graph: Graph, ref: Ref, names: Mapping[Ref, str]) -> str:
+    """What a stored array is called where it is read; an input that is a result too has two names."""
+    node = graph.nodes[ref]
+    return node.name if isinstance(node, Input) else names[ref]
 
 
 def _array(graph: Graph, ref: Ref, name: str, role: str) -> ArrayParam:

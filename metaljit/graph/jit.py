@@ -1,99 +1,229 @@
 """`@jit`: a Python function of arrays, traced once for each signature and run as few kernels.
 
-In: a call. Out: its results. A signature is the dtypes and ranks of the arrays, which extents are 1, and the types of
-numbers; a trace serves every size, unless the function itself asked about one.
+In: a call. Out: its results. A signature is the structure of the arguments, the dtypes and ranks of arrays, which extents
+are 1, the types of numbers, and the values of static arguments. A trace serves every size and every number, unless the
+function itself asked about a size.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import Any
+from typing import Any, NoReturn, overload
+
+import numpy as np
 
 from ..compiler import plan as planning
-from ..dtypes import BOOL, F32, I32, DType
+from ..dtypes import BOOL, F32, I32, DType, from_numpy
 from ..extents import evaluate
 from ..frozen import frozen
 from ..runtime import device as devices
 from ..runtime.plan import PlanLauncher
+from ..source import Diagnostic, LaunchFault
+from ..symbols import Builtin
 from . import methods as _methods  # noqa: F401 (gives traced arrays NumPy's methods)
-from .traced import Trace, Traced, extents_of
+from . import trees
+from .traced import Trace, Traced, extents_of, refuse
 
 
 @frozen
 class Made:
-    """A trace, compiled. `results` are the places of the plan's results in what the function returned."""
+    """A trace, compiled. Leaf k of what was returned is `returned[k]`: a place in the plan's results, or a value."""
 
     trace: Trace
     planned: planning.Planned
     launcher: PlanLauncher
     captured: tuple[Any, ...]
-    single: bool
-    places: tuple[int, ...]
+    structure: trees.Structure
+    returned: tuple[tuple[bool, Any], ...]
 
 
 class Jitted:
-    """A traced function. `explain(*args)` says what became of it."""
+    """A traced function; see `jit`."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    __name__: str
+
+    def __init__(self, function: Callable[..., Any], static: Sequence[str], fused: bool) -> None:
         update_wrapper(self, function)
         self.function = function
+        self._fused = fused
         self.signature = inspect.signature(function)
+        names = list(self.signature.parameters)
+        self._static = frozenset(static) | {
+            n for n, p in self.signature.parameters.items() if _is_const(p.annotation)
+        }
+        for name in static:
+            if name not in names:
+                raise TypeError(f"{function.__name__} has no parameter {name!r} to be static")
         self._made: dict[Any, list[Made]] = {}
 
-    def __call__(self, *args: Any) -> Any:
-        made = self.made(args)
-        found = made.launcher([*args, *made.captured])
-        return found[0] if made.single else tuple(found[k] for k in made.places)
+    def __repr__(self) -> str:
+        return f"<jit {self.__name__}>"
 
-    def made(self, args: Sequence[Any]) -> Made:
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        names, values, key = self._signature(args, named)
+        if any(type(v) is Traced for v in values):
+            return self.function(*args, **named)  # part of the trace that calls it
+        made = self._find(names, values, key, args, named)
+        found = made.launcher([*values, *made.captured] if made.captured else values)
+        if made.structure is None:
+            is_result, value = made.returned[0]
+            return found[value] if is_result else value
+        leaves = (found[v] if is_result else v for is_result, v in made.returned)
+        return trees.rebuilt(made.structure, leaves)
+
+    def explain(self, *args: Any, **named: Any) -> str:
+        """What became of the function for these arguments: kernels, bytes, and why an array is stored."""
+        from .explain import text
+
+        names, values, key = self._signature(args, named)
+        made = self._find(names, values, key, args, named)
+        return text(made.trace.graph, made.planned)
+
+    def msl(self, *args: Any, **named: Any) -> str:
+        """The Metal source of every kernel, in the order in which they run."""
+        names, values, key = self._signature(args, named)
+        steps = self._find(names, values, key, args, named).planned.plan.steps
+        return "\n".join(dict.fromkeys(step.program.msl for step in steps))
+
+    # ---- signatures ----
+
+    def _signature(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[str], list[Any], Any]:
+        """Names and values of all leaves that are passed at run time, and what a trace is found by."""
+        try:
+            bound = self.signature.bind(*args, **named)
+        except TypeError as e:
+            raise LaunchFault(
+                Diagnostic("argument-count", f"{self.__name__}: {e}", help=f"{self.__name__}{self.signature}")
+            ) from None
+        bound.apply_defaults()
+        names: list[str] = []
+        values: list[Any] = []
+        key: list[Any] = [devices.chosen[0]]
+        for name, value in bound.arguments.items():
+            if name in self._static:
+                key.append((type(value), value))
+                continue
+            leaves, structure = trees.flatten(value, name)
+            key.append(structure)
+            for path, leaf in leaves:
+                names.append(path)
+                values.append(leaf)
+                key.append(self._kind(path, leaf))
+        return names, values, tuple(key)
+
+    def _kind(self, name: str, value: Any) -> Any:
+        dtype = getattr(value, "dtype", None)
+        if dtype is not None:
+            return (dtype, *(n == 1 for n in value.shape))
+        if isinstance(value, bool | int | float):
+            return type(value)
+        self._refuse_leaf(name, value)
+
+    def _refuse_leaf(self, name: str, value: Any) -> NoReturn:
+        raise LaunchFault(
+            Diagnostic(
+                "jit-argument",
+                f"{self.__name__}: {name!r} is a {type(value).__name__}, and a trace takes arrays and numbers",
+                help=f'what the function only looks at is static: `@mj.jit(static=["{name.partition(".")[0]}"])`',
+            )
+        )
+
+    # ---- tracing ----
+
+    def _find(
+        self,
+        names: Sequence[str],
+        values: Sequence[Any],
+        key: Any,
+        args: Sequence[Any],
+        named: Mapping[str, Any],
+    ) -> Made:
         """What serves a call of these arguments; traced now if nothing does yet."""
-        key = (devices.chosen[0], *(_kind(a) for a in args))
         known = self._made.setdefault(key, [])
         for made in known:
-            if not made.trace.guards or all(evaluate(c, self._env(args)) for c in made.trace.guards):
+            if not made.trace.guards or self._holds(made, names, values):
                 return made
-        known.append(self._trace(args))
+        known.append(self._trace(names, values, args, named))
         return known[-1]
 
-    def _env(self, args: Sequence[Any]) -> dict[str, int]:
-        names = self.signature.parameters
-        return {
-            f"{n}.{k}": e
-            for n, a in zip(names, args, strict=False)
-            if hasattr(a, "dtype")
-            for k, e in enumerate(a.shape)
-        }
+    def _holds(self, made: Made, names: Sequence[str], values: Sequence[Any]) -> bool:
+        env = _env(names, values)
+        return all(evaluate(guard, env) for guard in made.trace.guards)
 
-    def _trace(self, args: Sequence[Any]) -> Made:
-        trace = Trace(self.function.__name__, self._env(args))
+    def _trace(
+        self, names: Sequence[str], values: Sequence[Any], args: Sequence[Any], named: Mapping[str, Any]
+    ) -> Made:
+        trace = Trace(self.function.__name__, _env(names, values))
         given = []
-        for name, a in zip(self.signature.parameters, args, strict=False):
-            if hasattr(a, "dtype"):
-                given.append(trace.array(name, a.dtype, extents_of(name, a.shape)))
+        for name, value in zip(names, values, strict=True):
+            if hasattr(value, "dtype"):
+                given.append(trace.array(name, value.dtype, extents_of(name, value.shape)))
             else:
-                given.append(trace.number(name, _number_type(a)))
-        params = [t.ref for t in given]
-        result = self.function(*given)
-        single = isinstance(result, Traced)
-        returned = [result.ref] if single else [r.ref for r in result]
-        params += [trace.lifted(a).ref for _, a in trace.captured]
-        planned = planning.plan(trace.graph, trace.name, params, returned)
-        different = list(dict.fromkeys(returned))
+                given.append(trace.number(name, _number_type(value)))
+        leaves = iter(given)
+        bound = self.signature.bind(*args, **named)
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            if name not in self._static:
+                bound.arguments[name] = trees.rebuilt(trees.flatten(value)[1], leaves)
+        result = self.function(*bound.args, **bound.kwargs)
+        found, structure = trees.flatten(result)
+        results = [trace.lifted(v) if _is_array(v) and type(v) is not Traced else v for _, v in found]
+        refs = [v.ref for v in results if type(v) is Traced]
+        if not refs:
+            refuse("nothing-traced", f"{self.__name__} returns nothing that it computed from its arguments")
+        params = [t.ref for t in given] + [trace.lifted(a).ref for _, a in trace.captured]
+        planned = planning.plan(trace.graph, trace.name, params, refs, fused=self._fused)
+        different = list(dict.fromkeys(refs))
+        returned = tuple((True, different.index(v.ref)) if type(v) is Traced else (False, v) for v in results)
         launcher = PlanLauncher(devices.current(), planned.plan)
-        places = tuple(map(different.index, returned))
-        return Made(trace, planned, launcher, tuple(a for _, a in trace.captured), single, places)
+        return Made(trace, planned, launcher, tuple(a for _, a in trace.captured), structure, returned)
 
 
-def _kind(value: Any) -> Any:
-    dtype = getattr(value, "dtype", None)
-    return type(value) if dtype is None else (dtype, *(n == 1 for n in value.shape))
+def _env(names: Sequence[str], values: Sequence[Any]) -> dict[str, int]:
+    """The extents of a call."""
+    arrays = ((n, v) for n, v in zip(names, values, strict=True) if hasattr(v, "dtype"))
+    return {f"{n}.{k}": e for n, v in arrays for k, e in enumerate(v.shape)}
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def _is_const(annotation: Any) -> bool:
+    head = getattr(annotation, "__origin__", annotation)
+    if isinstance(annotation, str):
+        return annotation.split("[")[0].rpartition(".")[2] == "const"
+    return isinstance(head, Builtin) and head.name == "const"
 
 
 def _number_type(value: Any) -> DType:
+    if isinstance(value, np.generic):
+        found = from_numpy(value.dtype)
+        if found is not None:
+            return found
     return {bool: BOOL, int: I32}.get(type(value), F32)
 
 
-def jit(function: Callable[..., Any]) -> Jitted:
-    return Jitted(function)
+@overload
+def jit(function: Callable[..., Any], /) -> Jitted: ...
+@overload
+def jit(*, static: Sequence[str] = (), fuse: bool = True) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    function: Callable[..., Any] | None = None, /, *, static: Sequence[str] = (), fuse: bool = True
+) -> Any:
+    """Makes a Python function of arrays one that runs as few kernels.
+
+    The function is called once for each signature, with arrays that write down what is done with them: NumPy's operators
+    and functions, views, metaljit's ops, your own kernels, other jitted functions. Arguments and results may be dicts,
+    lists, tuples and dataclasses. A Python number is passed at run time; `static` names parameters that the function sees
+    as they are (so does the annotation `const[…]`), each value of which has a trace of its own. Without `fuse` each
+    step is a kernel of its own, with the same results to the bit.
+
+    Raises TypeFault where the function does what a trace cannot, ShapeError where shapes do not go together.
+    """
+    if function is not None:
+        return Jitted(function, static, fuse)
+    return lambda f: Jitted(f, static, fuse)

@@ -60,6 +60,10 @@ class Trace:
     def number(self, name: str, dtype: DType) -> Traced:
         return self.node(g.Number(name, dtype))
 
+    def constant(self, value: Size | int | float | bool, dtype: DType) -> Traced:
+        """A Python number, or an extent, as a number of the graph."""
+        return self.count(value.extent, dtype) if isinstance(value, Size) else self.node(g.Fill(value, dtype))
+
     def count(self, extent: Extent, dtype: DType) -> Traced:
         """An extent as a number of the graph."""
         return self.node(g.Count(self.graph.extent(extent), dtype))
@@ -274,12 +278,18 @@ def elementwise(name: str, *args: Operand) -> Traced:
     shape = broadcast(trace, [a.extents for a in arrays if isinstance(a, Traced)])
     refs = []
     for a, type in zip(arrays, types, strict=True):
-        made = a if isinstance(a, Traced) else trace.node(g.Fill(a, type))
+        made = (
+            a
+            if isinstance(a, Traced)
+            else trace.count(a.extent, type)
+            if isinstance(a, Size)
+            else trace.node(g.Fill(a, type))
+        )
         refs.append(stretched(made, shape).ref)
     return trace.node(g.Elementwise(name, tuple(refs), typing.result, shape))
 
 
-def _entered(trace: Trace, value: Operand) -> Traced | int | float | bool:
+def _entered(trace: Trace, value: Operand) -> Traced | Size | int | float | bool:
     if isinstance(value, Traced):
         if value.trace is not trace:
             refuse(
@@ -288,7 +298,7 @@ def _entered(trace: Trace, value: Operand) -> Traced | int | float | bool:
                 "return it from the function that made it",
             )
         return value
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | int | float | Size):
         return value
     if isinstance(value, np.generic):
         element = from_numpy(value.dtype)
@@ -299,14 +309,14 @@ def _entered(trace: Trace, value: Operand) -> Traced | int | float | bool:
     refuse("not-an-array", f"an array or a number is due here, found {type(value).__name__}")
 
 
-def _types(values: Sequence[Traced | int | float | bool]) -> list[DType]:
+def _types(values: Sequence[Traced | Size | int | float | bool]) -> list[DType]:
     """The types of operands; a Python number takes the type that it stands beside."""
     known = [v.element for v in values if isinstance(v, Traced)]
     beside = max(known, key=lambda t: (t.is_float, t.bits), default=F32)
     return [v.element if isinstance(v, Traced) else _literal_type(v, beside) for v in values]
 
 
-def _literal_type(value: int | float | bool, beside: DType) -> DType:
+def _literal_type(value: Size | int | float | bool, beside: DType) -> DType:
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, float):

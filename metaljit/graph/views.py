@@ -83,32 +83,31 @@ def _range(array: Traced, key: slice, extent: Extent) -> tuple[Extent, int, Exte
         refuse("bad-index", "a slice has a step of 0")
     if step > 0:
         start = _end(array, key.start, extent, Lit(0))
-        stop = _end(array, key.stop, extent, extent)
-        length = op("-", stop, start)
+        length = op("-", _end(array, key.stop, extent, extent), start)
     else:
-        start = (
-            op("-", extent, Lit(1))
-            if key.start is None
-            else _end(array, key.start, op("-", extent, Lit(1)), Lit(0))
+        # One more than the indices: from behind the first element to take down to behind the first that is left out.
+        above = extent if key.start is None else _end(array, key.start, extent, extent, after=1)
+        start = op("-", above, Lit(1))
+        length = op(
+            "-", above, Lit(0) if key.stop is None else _end(array, key.stop, extent, extent, after=1)
         )
-        stop = Lit(-1) if key.stop is None else _end(array, key.stop, extent, extent)
-        length = op("-", start, stop)
     if array.trace.decided(op(">=", length, Lit(0))) is not True:
         length = op("max", length, Lit(0))
     return start, step, length if abs(step) == 1 else op("ceil_div", length, Lit(abs(step)))
 
 
-def _end(array: Traced, value: Any, extent: Extent, default: Extent) -> Extent:
-    """A bound of a slice, from the front, and within the axis."""
+def _end(array: Traced, value: Any, extent: Extent, default: Extent, after: int = 0) -> Extent:
+    """A bound of a slice plus `after`, counted from the front, and within the axis."""
     if value is None:
         return default
     trace = array.trace
     if isinstance(value, Size):
-        return op("min", value.extent, extent)
+        return op("min", op("+", value.extent, Lit(after)), extent)
     number = int(value)
     if number >= 0:
-        return Lit(number) if trace.decided(op("<=", Lit(number), extent)) else op("min", Lit(number), extent)
-    from_end = op("+", extent, Lit(number))
+        there = Lit(number + after)
+        return there if trace.decided(op("<=", there, extent)) else op("min", there, extent)
+    from_end = op("-", extent, Lit(-number - after))
     return from_end if trace.decided(op(">=", from_end, Lit(0))) else op("max", from_end, Lit(0))
 
 

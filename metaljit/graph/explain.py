@@ -1,0 +1,45 @@
+"""A plan in words: its kernels, what each moves and computes, and why an array is stored or not."""
+
+from __future__ import annotations
+
+from ..compiler import graph as g
+from ..compiler.plan import Planned
+from ..extents import show
+
+
+def text(graph: g.Graph, planned: Planned) -> str:
+    plan = planned.plan
+    kernels = len(plan.steps)
+    lines = [f"{plan.name}: {kernels} kernel{'' if kernels == 1 else 's'}"]
+    why = {d.ref: d for d in planned.fusion.decisions}
+    for k, (step, group) in enumerate(zip(plan.steps, planned.fusion.groups, strict=True)):
+        shape = ", ".join(show(graph.extent(e)) for e in graph.nodes[group.roots[0]].shape)
+        cost = step.program.cost
+        lines.append(f"kernel {k} over ({shape}): {', '.join(step.arrays)}")
+        lines.append(f"  {cost.operations} operations and {cost.nbytes} bytes an element")
+        for ref in group.roots:
+            lines.append(f"  stores {described(graph, ref)}: {why[ref].why}")
+    inlined = [d for d in planned.fusion.decisions if not d.stored and d.places > 1]
+    lines += [
+        f"computed at {d.places:.0f} places rather than stored: {described(graph, d.ref)}" for d in inlined
+    ]
+    return "\n".join(lines)
+
+
+def described(graph: g.Graph, ref: g.Ref) -> str:
+    """A node as a reader knows it: what it does, and the line that made it."""
+    node, span = graph.nodes[ref], graph.spans[ref]
+    match node:
+        case g.Input(name) | g.Number(name):
+            what = name
+        case g.Elementwise(op):
+            what = op
+        case g.Reduce(op, _, axes):
+            what = f"{op} over {', '.join(map(str, axes))}"
+        case g.Call(key):
+            what = graph.kernels[key].function.name
+        case g.Part(of, number):
+            what = f"result {number} of {described(graph, of)}"
+        case _:
+            what = type(node).__name__.lower()
+    return f"{what} ({span.source.name.rpartition('/')[2]}:{span.line})" if span.line else what
