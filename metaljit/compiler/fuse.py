@@ -14,7 +14,7 @@ wanted at one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, assert_never
 
 from ..extents import Lit
@@ -62,10 +62,14 @@ class Footprint:
 
 @frozen
 class Group:
-    """Nodes that become one kernel: `roots` are its results, of equal shapes; `reads` are stored before it runs."""
+    """Nodes that become one kernel: `roots` are its results, `reads` are stored before it runs.
+
+    With `stages`, long reductions of the same rows, each row is reduced by these before the roots are computed from it.
+    """
 
     roots: tuple[Ref, ...]
     reads: tuple[Ref, ...]
+    stages: tuple[Ref, ...] = ()
 
 
 @frozen
@@ -98,7 +102,10 @@ def fuse(
             Decision(r, True, 1, 1, "nothing is fused") for r in needed if _is_stored_alone(graph, r, results)
         )
     stored = {d.ref for d in decisions if d.stored}
-    groups = [Group((r,), _reads(graph, (r,), stored)) for r in sorted(stored)]
+    if fused:
+        groups = by_rows(graph, stored, frozenset(results))
+    else:
+        groups = [alone(graph, r, stored) for r in sorted(stored)]
     return Fusion(tuple(_merged(graph, groups) if fused else groups), decisions)
 
 
@@ -148,6 +155,8 @@ def _why_stored(
         return "it is a result"
     if foot is not None and foot.alone:
         return foot.alone
+    if isinstance(node, Reduce) and node.long:
+        return "a threadgroup reduces a row"
     if isinstance(node, Reduce) and places > 1:
         return f"a reduction that is wanted at {places:.0f} places"
     if patterns > MOST_PATTERNS:
@@ -195,7 +204,7 @@ def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, 
             return [(of, (), 1.0) for of in operands(node)]
         case View(of, map, _, shape):
             return [(of, (map,), _stretch(map, len(graph.nodes[of].shape), len(shape)))]
-        case Reduce(_, of, axes, _, _):
+        case Reduce(_, of, axes, _, _, _):
             return [(of, (("reduced", axes),), 1.0)]
         case Call():
             reads = foot.reads if foot is not None else {}
@@ -218,7 +227,11 @@ def _stretch(map: Any, before: int, after: int) -> float:
 # ---- groups ----
 
 
-def _reads(graph: Graph, roots: Sequence[Ref], stored: set[Ref]) -> tuple[Ref, ...]:
+def alone(graph: Graph, root: Ref, stored: Collection[Ref]) -> Group:
+    return Group((root,), reads(graph, (root,), stored), (root,) if _is_long(graph, root) else ())
+
+
+def reads(graph: Graph, roots: Sequence[Ref], stored: Collection[Ref]) -> tuple[Ref, ...]:
     """The stored nodes and inputs that the roots are computed from."""
     found: set[Ref] = set()
     seen: set[Ref] = set()
@@ -244,17 +257,151 @@ def _merged(graph: Graph, groups: Sequence[Group]) -> list[Group]:
             same = tuple(map(graph.extent, graph.nodes[other.roots[0]].shape)) == shape
             before = {r for g in done[:at] for r in g.roots}
             ready = all(r in before or isinstance(graph.nodes[r], Input) for r in group.reads)
-            reads = {*group.reads, *other.reads}
+            both = {*group.reads, *other.reads}
             shares = bool({*group.reads} & {*other.reads}) or not group.reads
             if (
-                same
+                not group.stages
+                and not other.stages
+                and same
                 and ready
                 and shares
-                and len(reads) + len(other.roots) < MOST_ARRAYS
+                and len(both) + len(other.roots) < MOST_ARRAYS
                 and shape != (Lit(0),)
             ):
-                done[at] = Group((*other.roots, *group.roots), tuple(sorted(reads)))
+                done[at] = Group((*other.roots, *group.roots), tuple(sorted(both)))
                 break
         else:
             done.append(group)
     return done
+
+
+# ---- rows ----
+
+
+def by_rows(graph: Graph, stored: set[Ref], results: frozenset[Ref]) -> list[Group]:
+    """Each stored node as a group, but chains of long reductions of the same rows, with what is computed from them and
+    read by nobody else, as one."""
+    readers: dict[Ref, set[Ref]] = {r: set() for r in stored}
+    for root in stored:
+        for ref in reads(graph, (root,), stored):
+            readers.setdefault(ref, set()).add(root)
+    taken: set[Ref] = set()
+    groups: list[Group] = []
+    for root in sorted(stored, reverse=True):
+        if root in taken:
+            continue
+        group, members = _cluster(graph, root, stored, results, readers, taken)
+        taken |= members
+        groups.append(group)
+    return groups[::-1]
+
+
+def _cluster(
+    graph: Graph,
+    root: Ref,
+    stored: set[Ref],
+    results: frozenset[Ref],
+    readers: Mapping[Ref, set[Ref]],
+    taken: set[Ref],
+) -> tuple[Group, set[Ref]]:
+    """A stored node with all that can be computed in the same pass over rows, and which stored nodes that are."""
+    first = alone(graph, root, stored)
+    members, stages = {root}, set(first.stages)
+    grown = True
+    while grown:
+        grown = False
+        for ref in reads(graph, sorted(members), stored - members):
+            if ref not in stored:
+                continue
+            whole = _closed(graph, members | {ref} | readers[ref], stored, readers)
+            longer = {r for r in whole if _is_long(graph, r)}
+            if not whole & taken and _is_aligned(graph, whole, longer, stored):
+                members, stages, grown = whole, longer, True
+                break
+    if not stages:
+        return first, {root}
+    outside = {r for r in members if r in results or readers[r] - members}
+    roots = tuple(sorted({root} | outside))
+    return Group(
+        roots, reads(graph, (*roots, *sorted(stages)), stored - members), tuple(sorted(stages))
+    ), members
+
+
+def _closed(graph: Graph, members: set[Ref], stored: set[Ref], readers: Mapping[Ref, set[Ref]]) -> set[Ref]:
+    """The members with every stored node between two of them: no other kernel can run in the middle of one."""
+    after: set[Ref] = set()
+    todo = [r for m in members for r in readers[m]]
+    while todo:
+        ref = todo.pop()
+        if ref not in after:
+            after.add(ref)
+            todo += readers[ref]
+    return members | {r for r in after - members if any(_reaches(graph, (m,), {r}) for m in members)}
+
+
+def _is_long(graph: Graph, ref: Ref) -> bool:
+    node = graph.nodes[ref]
+    return isinstance(node, Reduce) and node.long
+
+
+def _is_aligned(graph: Graph, members: set[Ref], stages: set[Ref], stored: set[Ref]) -> bool:
+    """Whether all members are of the rows that the stages reduce, and read these for their own row alone."""
+    reduced = [n for n in map(graph.nodes.__getitem__, stages) if isinstance(n, Reduce)]
+    shapes = {tuple(map(graph.extent, graph.nodes[n.of].shape)) for n in reduced}
+    ranks = {len(n.shape) for n in reduced}
+    if len(shapes) != 1 or len(ranks) != 1:
+        return False
+    (full,), (rank,) = shapes, ranks
+    seen: dict[tuple[Ref, tuple[int | None, ...]], bool] = {}
+
+    def visit(ref: Ref, axes: tuple[int | None, ...]) -> bool:
+        """Whether a node and what is behind it, at these axes of the full index, is aligned."""
+        if (ref, axes) not in seen:
+            seen[ref, axes] = look(ref, axes)
+        return seen[ref, axes]
+
+    def look(ref: Ref, axes: tuple[int | None, ...]) -> bool:
+        node = graph.nodes[ref]
+        if ref in stages:
+            return axes == tuple(range(rank))
+        if ref in stored and ref not in members:
+            return True
+        match node:
+            case Elementwise() | Cast() | Part():
+                return all(visit(of, axes if graph.nodes[of].shape else ()) for of in operands(node))
+            case View(of, Axes(along), _, _):
+                return visit(of, tuple(None if k is None else axes[k] for k in along))
+            case Call() if len(node.results) > 1:
+                return False
+            case _:
+                return not _reaches(graph, operands(node), stages)
+
+    everything = tuple(range(len(full)))
+    for ref in members:
+        node, shape = graph.nodes[ref], tuple(map(graph.extent, graph.nodes[ref].shape))
+        if ref in stages and isinstance(node, Reduce):
+            if not visit(node.of, everything):
+                return False
+            continue
+        row = full[:rank]
+        if shape != full and shape != row + (Lit(1),) * (len(shape) - rank):
+            return False
+        axes: tuple[int | None, ...] = everything
+        if shape != full:
+            axes = (*everything[:rank], *(None,) * (len(shape) - rank))
+        if not visit(ref, axes):
+            return False
+    return True
+
+
+def _reaches(graph: Graph, refs: Iterable[Ref], targets: set[Ref]) -> bool:
+    seen: set[Ref] = set()
+    todo = list(refs)
+    while todo:
+        ref = todo.pop()
+        if ref in targets:
+            return True
+        if ref not in seen:
+            seen.add(ref)
+            todo += operands(graph.nodes[ref])
+    return False

@@ -151,11 +151,15 @@ class Part:
 
 @frozen
 class Reduce:
-    """`op` is sum, prod, min, max, any, all; `axes` of the operand, ascending, are gone."""
+    """`op` is sum, prod, min, max, any, all; `axes` of the operand, ascending, are gone.
+
+    A `long` one is over the last axes, and worth a threadgroup for each element.
+    """
 
     op: str
     of: Ref
     axes: tuple[int, ...]
+    long: bool
     dtype: DType
     shape: Shape
 
@@ -170,7 +174,7 @@ def operands(node: Node) -> tuple[Ref, ...]:
             return ()
         case Elementwise(_, args, _, _):
             return args
-        case Cast(of, _, _) | View(of, _, _, _) | Part(of, _, _, _) | Reduce(_, of, _, _, _):
+        case Cast(of, _, _) | View(of, _, _, _) | Part(of, _, _, _) | Reduce(_, of, _, _, _, _):
             return (of,)
         case Call(_, arguments, _, _, _):
             return tuple(ref for _, ref in arguments if isinstance(ref, int))

@@ -531,12 +531,44 @@ class Margin:
 
 
 @frozen
+class Stage:
+    """A reduction of a row: `op` (sum, min, max) over the columns of what `function` gives, into `var`."""
+
+    op: Literal["sum", "min", "max"]
+    start: Const
+    function: str
+    var: Var
+
+
+@frozen
+class Element:
+    """What `function` gives for a column, or for the whole row (then of column 0), is stored in a result."""
+
+    buffer: Buffer
+    function: str
+    of_column: bool
+
+
+@frozen
+class Rows:
+    """What a kernel does that works a row at a time, for devices that do not run threadgroups.
+
+    The functions take the row's positions, the column, and the values of the stages before. The stages run one after the
+    other, then the elements are stored.
+    """
+
+    columns: Expr
+    stages: tuple[Stage, ...]
+    elements: tuple[Element, ...]
+
+
+@frozen
 class Kernel:
     """A map kernel: one element at `positions` over `domain`; a grid kernel: one thread, `domain` = (groups…, threads…).
 
     A map kernel's body returns its elements; a grid kernel's stores. `threads` is the size of a threadgroup, `shared`
     are its arrays. A grid kernel is `cooperative` if its threads wait for each other or share memory: it then runs in
-    whole threadgroups.
+    whole threadgroups. With `rows` it does, a threadgroup to a row, what these say.
     """
 
     name: str
@@ -550,4 +582,5 @@ class Kernel:
     threads: tuple[int, ...] = ()
     shared: tuple[Buffer, ...] = ()
     cooperative: bool = False
+    rows: Rows | None = None
     span: Span = field(kw_only=True)

@@ -11,7 +11,7 @@ from ..frozen import frozen
 from ..program import ArrayParam, Place, Plan, Requirement, ScalarParam, Step
 from . import fuse, ir
 from .graph import Call, Graph, Input, Number, Ref, operands
-from .lower import composed, parameters
+from .lower import composed, parameters, rows
 from .pipeline import optimise, program
 from .usage import blocks, cost, expressions, turns, walk_expressions
 
@@ -41,7 +41,8 @@ def plan(
         # Called the same, with temporaries named by their places, so that kernels that do the same have the same text.
         read = {r: _read(graph, r, names) for r in group.reads}
         stored = {r: f"t{k}" if n.startswith(_TEMPORARY) else n for k, (r, n) in enumerate(read.items())}
-        made = program(composed.lower_group(graph, composed.Group(name, group.roots, stored), math))
+        lower = rows.lower_rows if group.stages else composed.lower_group
+        made = program(lower(graph, composed.Group(name, group.roots, stored, group.stages), math))
         own = {
             n: names[r] for n, r in zip(parameters.result_names(len(group.roots)), group.roots, strict=True)
         }

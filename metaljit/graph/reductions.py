@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 from ..compiler import graph as g
 from ..compiler.lower.reductions import summed
 from ..dtypes import BOOL, F32, DType
-from ..extents import Lit
+from ..extents import Lit, Op
 from .traced import Traced, elementwise, refuse
 from .views import expand_dims, product
 
+LONG = 64  # elements
 Axes: TypeAlias = int | Sequence[int] | None
 
 
@@ -38,8 +39,15 @@ def reduce(op: str, array: Traced, axis: Axes = None, keepdims: bool = False) ->
                 refuse(
                     "empty-reduction", f"the {op} of {array!r} over axis {k} has no value: the axis is empty"
                 )
-    made = array.trace.node(g.Reduce(op, array.ref, axes, dtype, shape))
+    made = array.trace.node(g.Reduce(op, array.ref, axes, _is_long(array, op, axes), dtype, shape))
     return expand_dims(made, axes) if keepdims else made
+
+
+def _is_long(array: Traced, op: str, axes: tuple[int, ...]) -> bool:
+    """Whether a threadgroup shares the work: it depends on the shape alone, as the order of a float sum does."""
+    if op not in ("sum", "min", "max") or axes != tuple(range(array.ndim - len(axes), array.ndim)):
+        return False
+    return array.trace.decided(Op(">=", (product([array.extents[k] for k in axes]), Lit(LONG)))) is not False
 
 
 def mean(array: Traced, axis: Axes = None, keepdims: bool = False) -> Traced:

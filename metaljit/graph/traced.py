@@ -15,7 +15,7 @@ import numpy as np
 
 from ..compiler import graph as g
 from ..dtypes import BOOL, F32, DType, from_numpy
-from ..extents import Extent, Lit, Sym, evaluate, op, show
+from ..extents import Extent, Lit, Sym, evaluate, op, show, symbols
 from ..operation_rules import Refusal, check
 from ..operations import OPERATIONS
 from ..source import Diagnostic, MetaljitError, Source, Span, TypeFault
@@ -42,8 +42,8 @@ class Trace:
     def decided(self, condition: Extent) -> bool | None:
         """Whether a condition on extents holds in this trace; None where that is not known."""
         condition = self.graph.extent(condition)
-        if isinstance(condition, Lit):
-            return bool(condition.value)
+        if not symbols(condition):
+            return bool(evaluate(condition, {}))
         if self.env is None:
             return None
         holds = bool(evaluate(condition, self.env))

@@ -17,7 +17,7 @@ from ...dtypes import I32, Type, Vec
 from ...extents import Extent
 from ...frozen import frozen, mutable
 from ...operations import OPERATIONS
-from ...program import INDEX_MAX, ScalarParam
+from ...program import INDEX_MAX, ArrayParam, ScalarParam
 from ...source import Span, TypeFault
 from ...symbols import MISSING
 from .. import ir
@@ -60,50 +60,91 @@ Known: TypeAlias = dict[tuple[Ref, tuple[ir.Expr, ...]], tuple[Typed, ...]]
 
 @frozen
 class Group:
-    """Nodes that become one kernel: `roots` are its results, of equal shapes; `stored` is read from memory, by name."""
+    """Nodes that become one kernel: `roots` are its results; `stored` is read from memory, by name.
+
+    The roots have equal shapes, or, where `stages` reduces the rows of one array one after the other, the shape of that
+    array or of its rows.
+    """
 
     name: str
     roots: tuple[Ref, ...]
     stored: Mapping[Ref, str]
+    stages: tuple[Ref, ...] = ()
 
 
 def lower_group(graph: Graph, group: Group, math: str = "precise") -> Lowered:
     """One kernel that computes the roots of a group. TypeFault with what is wrong with a kernel in it."""
-    members = _members(graph, group)
-    numbers = [n for n in map(graph.nodes.__getitem__, members) if isinstance(n, Number)]
-    shape = tuple(map(graph.extent, graph.nodes[group.roots[0]].shape))
-    results = tuple(ArrayType(graph.nodes[r].dtype, shape) for r in group.roots)
-    read = {
-        name: ArrayType(graph.nodes[ref].dtype, tuple(map(graph.extent, graph.nodes[ref].shape)))
-        for ref, name in group.stored.items()
-    }
+    start = opened(graph, group, "map", math)
+    unit, body, span = start.unit, start.body, start.span
+    shape = start.results[0].shape
+    variables = kernel.map_positions(body, shape, position_names(len(shape)))
+    known: Known = {}
+    found = [start.composer.at(body, r, _typed(body.positions), known) for r in group.roots]
+    body.emit(ir.Return(tuple(v.expr for v in found), span))
+    domain = tuple(kernel.extent_expr(unit, e) for e in shape)
+    made = ir.Kernel(
+        group.name, "map", variables, domain, start.functions(), tuple(body.block), start.buffers,
+        tuple(unit.margins), span=span,
+    )  # fmt: skip
+    return start.lowered(made, shape)
+
+
+def position_names(rank: int) -> list[str]:
+    return ["i"] if rank == 1 else [f"i{k}" for k in range(rank)]
+
+
+@frozen
+class Opened:
+    """A group that is being lowered: what is known before the first statement."""
+
+    group: Group
+    unit: Unit
+    body: Body
+    composer: Composer
+    params: tuple[ArrayParam | ScalarParam, ...]
+    results: tuple[ArrayType, ...]
+    span: Span
+
+    @property
+    def buffers(self) -> tuple[ir.Buffer, ...]:
+        names = parameters.result_names(len(self.results))
+        return tuple(
+            ir.Buffer(n, r.element.scalar, 1, True) for n, r in zip(names, self.results, strict=True)
+        )
+
+    def functions(self) -> tuple[ir.Function, ...]:
+        return tuple(f for f, _ in self.unit.functions.values())
+
+    def lowered(self, made: ir.Kernel, domain: tuple[Extent, ...]) -> Lowered:
+        if self.unit.diagnostics:
+            raise TypeFault(*self.unit.diagnostics)
+        results = parameters.results(self.results)
+        return Lowered(made, self.unit, self.params, results, domain, self.group.name)
+
+
+def opened(graph: Graph, group: Group, kind: str, math: str) -> Opened:
+    inner = members(graph, group)
+    numbers = [n for n in map(graph.nodes.__getitem__, inner) if isinstance(n, Number)]
+
+    def type_of(ref: Ref) -> ArrayType:
+        node = graph.nodes[ref]
+        return ArrayType(node.dtype, tuple(map(graph.extent, node.shape)))
+
+    results = tuple(map(type_of, group.roots))
+    read = {name: type_of(ref) for ref, name in group.stored.items()}
     spec = Specialisation(read, {n.name: n.dtype for n in numbers}, {}, {}, {}, results)
     span = graph.spans[group.roots[0]]
-    unit = Unit(group.name, "map", spec, Options(math=math))
+    unit = Unit(group.name, kind, spec, Options(math=math))
     empty = tree.Function(group.name, (), (), None, None, (), span=span, name_span=span)
     body = Body(unit, Names(lambda name: MISSING), empty)
     kernel.array_facts(unit)
-    names = ["i"] if len(shape) == 1 else [f"i{k}" for k in range(len(shape))]
-    variables = kernel.map_positions(body, shape, names)
-    composer = Composer(graph, unit, group.stored, _uses(graph, members))
-    known: Known = {}
-    found = [composer.at(body, r, _typed(body.positions), known) for r in group.roots]
-    body.emit(ir.Return(tuple(v.expr for v in found), span))
-    if unit.diagnostics:
-        raise TypeFault(*unit.diagnostics)
-    outputs = zip(parameters.result_names(len(results)), results, strict=True)
-    made = ir.Kernel(
-        group.name, "map", variables, tuple(kernel.extent_expr(unit, e) for e in shape),
-        tuple(f for f, _ in unit.functions.values()), tuple(body.block),
-        tuple(ir.Buffer(n, r.element.scalar, 1, True) for n, r in outputs),
-        tuple(unit.margins), span=span,
-    )  # fmt: skip
-    params = [parameters.array(n, t, "in") for n, t in read.items()]
-    passed = [ScalarParam(n.name, n.dtype, 1) for n in numbers]
-    return Lowered(made, unit, (*params, *passed), parameters.results(results), shape, group.name)
+    composer = Composer(graph, unit, group.stored, uses(graph, inner))
+    params: list[ArrayParam | ScalarParam] = [parameters.array(n, t, "in") for n, t in read.items()]
+    params += [ScalarParam(n.name, n.dtype, 1) for n in numbers]
+    return Opened(group, unit, body, composer, tuple(params), results, span)
 
 
-def _members(graph: Graph, group: Group) -> list[Ref]:
+def members(graph: Graph, group: Group) -> list[Ref]:
     """The nodes that a group computes, in order."""
     wanted = set(group.roots)
     for ref in range(max(group.roots), -1, -1):
@@ -112,7 +153,7 @@ def _members(graph: Graph, group: Group) -> list[Ref]:
     return sorted(wanted)
 
 
-def _uses(graph: Graph, members: Sequence[Ref]) -> dict[Ref, int]:
+def uses(graph: Graph, members: Sequence[Ref]) -> dict[Ref, int]:
     uses = dict.fromkeys(members, 0)
     for ref in members:
         for of in operands(graph.nodes[ref]):
@@ -132,7 +173,9 @@ class Composer:
     unit: Unit
     stored: Mapping[Ref, str]
     uses: Mapping[Ref, int]
-    views: dict[Ref, values.View] = field(default_factory=dict)
+    reduced: Mapping[Ref, Typed] = field(
+        default_factory=dict
+    )  # reductions of the row, whose values are there
 
     # ---- values ----
 
@@ -141,6 +184,8 @@ class Composer:
         return self.all_at(body, ref, indices, known)[0]
 
     def all_at(self, body: Body, ref: Ref, indices: tuple[Typed, ...], known: Known) -> tuple[Typed, ...]:
+        if ref in self.reduced:
+            return (self.reduced[ref],)
         key = ref, tuple(i.expr for i in indices)
         if key not in known:
             made = self._made(body, ref, indices, known)

@@ -1,0 +1,116 @@
+"""The loops that run a kernel of rows on a CPU.
+
+In: a kernel with `rows`, its uniforms and arrays. Out: C++ that stands alone: the struct, the device functions, and a loop
+of which each turn is a row. A stage runs in as many accumulators as make whole vectors, which meet in one fixed order, so
+that a sum depends on the number of columns alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..program import Uniform
+from . import ir, loopnest, msl
+from .msl_statements import PARAMETERS, Printer
+from .spelling import Scope, identifier, literal, type_name
+
+ACCUMULATORS = 32
+
+
+def emit(
+    kernel: ir.Kernel, uniforms: Sequence[Uniform], buffers: Sequence[ir.Buffer], math: str, title: str
+) -> str:
+    printer = msl.prepared(Printer, kernel, uniforms, buffers, math)
+    printer.scope = Scope(
+        *PARAMETERS,
+        "columns",
+        "unit",
+        "lane",
+        "lanes",
+        "half",
+        *printer.buffers.values(),
+        *printer.functions.values(),
+    )
+    printer.vars = {}
+    loopnest.shell(
+        printer.out, identifier(kernel.name), printer.buffers, buffers, lambda: _rows(printer, kernel)
+    )
+    return msl.assembled(printer, uniforms, title)[0]
+
+
+def _rows(printer: Printer, kernel: ir.Kernel) -> None:
+    out, rows = printer.out, kernel.rows
+    assert rows is not None
+    rank = len(kernel.threads)
+    out.line(f"const int columns = {printer.expr(rows.columns)};")
+    with out.block("for (long unit = begin; unit < end; ++unit)"):
+        rest = "unit"
+        for k in range(rank - 1, -1, -1):
+            extent = printer.expr(kernel.domain[k])
+            text = f"int({rest} % {extent})" if k else f"int({rest})"
+            out.line(f"const {printer.declare(kernel.positions[k])} = {text};")
+            rest = f"({rest} / {extent})"
+        for stage in rows.stages:
+            _stage(printer, kernel, stage)
+        done = [printer.vars[s.var.number] for s in rows.stages]
+        columns = [e for e in rows.elements if e.of_column]
+        if columns:
+            with out.block("for (int column = 0; column < columns; ++column)"):
+                for e in columns:
+                    _store(printer, kernel, e, "unit * columns + column", "column", done)
+        for e in rows.elements:
+            if not e.of_column:
+                _store(printer, kernel, e, "unit", "0", done)
+
+
+def _stage(printer: Printer, kernel: ir.Kernel, stage: ir.Stage) -> None:
+    out, rows = printer.out, kernel.rows
+    assert rows is not None
+    before = rows.stages[: rows.stages.index(stage)]
+    done = [printer.vars[s.var.number] for s in before]
+    scalar = stage.var.type.scalar
+    total = printer.declare(stage.var)
+    name = total.split()[-1]
+    lanes = printer.scope.new("lanes")
+    out.line(f"{type_name(scalar)} {lanes}[{ACCUMULATORS}];")
+    out.line(
+        f"for (int lane = 0; lane < {ACCUMULATORS}; ++lane) {{ {lanes}[lane] = {literal(stage.start.value, scalar)}; }}"
+    )
+    whole = f"columns - columns % {ACCUMULATORS}"
+    with out.block(f"for (int column = 0; column < {whole}; column += {ACCUMULATORS})"):
+        with out.block(f"for (int lane = 0; lane < {ACCUMULATORS}; ++lane)"):
+            value = _call(printer, kernel, stage.function, "column + lane", done)
+            out.line(f"{lanes}[lane] = {_combined(printer, stage, f'{lanes}[lane]', value)};")
+    with out.block(f"for (int column = {whole}; column < columns; ++column)"):
+        value = _call(printer, kernel, stage.function, "column", done)
+        at = f"{lanes}[column % {ACCUMULATORS}]"
+        out.line(f"{at} = {_combined(printer, stage, at, value)};")
+    with out.block(f"for (int half = {ACCUMULATORS // 2}; half > 0; half /= 2)"):
+        with out.block("for (int lane = 0; lane < half; ++lane)"):
+            out.line(
+                f"{lanes}[lane] = {_combined(printer, stage, f'{lanes}[lane]', f'{lanes}[lane + half]')};"
+            )
+    out.line(f"const {type_name(scalar)} {name} = {lanes}[0];")
+
+
+def _combined(printer: Printer, stage: ir.Stage, total: str, value: str) -> str:
+    from .lower.rows import combined
+
+    a, b = (ir.Var(n, stage.var.type, -k) for k, n in ((1, "a"), (2, "b")))
+    printer.vars |= {a.number: total, b.number: value}
+    return printer.expr(combined(stage, ir.Read(a), ir.Read(b)))
+
+
+def _call(printer: Printer, kernel: ir.Kernel, function: str, column: str, done: Sequence[str]) -> str:
+    used = printer.uses[function]
+    passed = ["p", *(printer.buffers[b] for b in sorted(used.buffers))]
+    if kernel.rows is not None and kernel.positions[0].name != "group":
+        passed += [printer.vars[v.number] for v in kernel.positions[: len(kernel.threads)]]
+    return f"{printer.functions[function]}{'<false>' if used.inside else ''}({', '.join([*passed, column, *done])})"
+
+
+def _store(
+    printer: Printer, kernel: ir.Kernel, e: ir.Element, at: str, column: str, done: Sequence[str]
+) -> None:
+    value = printer.to_store(_call(printer, kernel, e.function, column, done), e.buffer.dtype)
+    printer.out.line(f"{printer.buffers[e.buffer.name]}[{at}] = {value};")
