@@ -73,6 +73,18 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: np.exp(x - x.max(axis=1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True),
         (a(4, 60),),
     ),
+    "wide softmax": (
+        lambda x: np.exp(x - x.max(axis=1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True),
+        (a(3, 300),),
+    ),
+    "layer norm": (
+        lambda x, w: (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5) * w,
+        (a(2, 3, 100), a(100)),
+    ),
+    "all sums": (lambda x: x.sum() + x.max() - x.min(), (a(50, 7),)),
+    "two axes": (lambda x: x.sum(axis=(1, 2)) * 2, (a(3, 8, 9),)),
+    "sum of a stencil": (lambda x: ops.laplacian(x * 2).sum(axis=1), (a(4, 90),)),
+    "row and its max": (lambda x: (x * 2 - x.max(axis=1)[:, None])[:, ::2], (a(4, 90),)),
     "kernel": (lambda x: blur(x * 2) + 1, (a(5, 7),)),
     "kernels": (lambda x: blur(blur(x) + blur(x.T).T), (a(5, 7),)),
     "padding": (lambda x: padded(np.exp(x)) * 2, (a(9),)),
@@ -108,6 +120,31 @@ def test_sums_of_integers_and_bools() -> None:
     np.testing.assert_array_equal(some, (x > 3).any(1))
     assert every.shape == ()
     assert every
+
+
+def test_nan_and_infinity_go_through_long_reductions() -> None:
+    x = a(4, 200)
+    x[0, 7], x[1, 8], x[2, 9] = np.nan, np.inf, -np.inf
+    top, least, total = mj.jit(lambda x: (x.max(axis=1), x.min(axis=1), x.sum(axis=1)))(x)
+    np.testing.assert_array_equal(top, x.max(1))
+    np.testing.assert_array_equal(least, x.min(1))
+    close(total, x.sum(1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "uint32", "int64"])
+def test_long_reductions_of_other_types(dtype: str, device: str) -> None:
+    x = np.random.default_rng(0).integers(0, 9, (3, 150)).astype(dtype)
+    with mj.use_device(device):
+        top, total = mj.jit(lambda x: (x.max(axis=1), x.sum(axis=1)))(x)
+    assert top.dtype == x.dtype
+    np.testing.assert_array_equal(top, x.max(1))
+    np.testing.assert_array_equal(total, x.sum(1, dtype=np.int64))
+
+
+def test_softmax_and_layer_norm_are_one_kernel() -> None:
+    for name in ("wide softmax", "layer norm"):
+        function, args = CASES[name]
+        assert ": 1 kernel\n" in mj.jit(function).explain(*args)
 
 
 def test_several_results_come_from_one_kernel() -> None:

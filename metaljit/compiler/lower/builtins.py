@@ -54,7 +54,7 @@ def _position(body: Body, node: tree.Call) -> Value:
     values_of(body, node, 0)
     if not body.is_kernel:
         fault("position-in-function", "position() is the kernel's; pass it to the function", node.span)
-    if body.unit.kind == "grid":
+    if body.unit.kind == "grid" and body.unit.base is None:  # a map kernel may be part of a grid
         fault("position-in-grid", "a grid kernel has no position()", node.span, help="use `global_index()`")
     if len(body.positions) == 1 and not body.always_index:
         return body.positions[0]
