@@ -293,7 +293,24 @@ def by_rows(graph: Graph, stored: set[Ref], results: frozenset[Ref]) -> list[Gro
         group, members = _cluster(graph, root, stored, results, readers, taken)
         taken |= members
         groups.append(group)
-    return groups[::-1]
+    return _ordered(groups[::-1])
+
+
+def _ordered(groups: Sequence[Group]) -> list[Group]:
+    """Each group behind those that store what it reads."""
+    makers = {r: g for g in groups for r in g.roots}
+    done: dict[Group, None] = {}
+
+    def visit(group: Group) -> None:
+        if group not in done:
+            for ref in group.reads:
+                if ref in makers:
+                    visit(makers[ref])
+            done[group] = None
+
+    for group in groups:
+        visit(group)
+    return list(done)
 
 
 def _cluster(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from ...dtypes import BOOL, I32, I64, U32, U64, DType
+from ...extents import Sym
 from ...operations import OPERATIONS
 from ...source import Diagnostic, Span
 from ...symbols import BORDER_MODES
@@ -220,6 +221,8 @@ def _as_margin(unit: Unit, goal: Poly) -> ir.Margin | None:
     terms = tuple(
         (tuple(unit.uniform_symbols[s] for s in monomial), c) for monomial, c in sorted(rest.terms.items())
     )
+    for name in sorted({n for names, _ in terms for n in names} - unit.uniforms.keys()):
+        unit.uniform(name, I32, Sym(name))  # an extent of the graph that nothing else here needs
     return ir.Margin(axis, coefficient, terms)
 
 
