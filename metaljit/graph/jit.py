@@ -8,6 +8,7 @@ function itself asked about a size.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from typing import Any, NoReturn, overload
@@ -26,6 +27,9 @@ from ..symbols import Builtin
 from . import methods as _methods  # noqa: F401 (gives traced arrays NumPy's methods)
 from . import trees
 from .traced import Trace, Traced, extents_of, refuse
+
+
+_OWN = re.compile(r"(out|t)\d*")  # what kernels call their results and what lies between kernels
 
 
 @frozen
@@ -136,7 +140,7 @@ class Jitted:
             leaves, structure = trees.flatten(value, name)
             key.append(structure)
             for path, leaf in leaves:
-                names.append(path)
+                names.append(f"{path}_" if _OWN.fullmatch(path) else path)
                 values.append(leaf)
                 key.append(self._kind(path, leaf))
         return names, values, tuple(key)

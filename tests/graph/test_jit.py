@@ -263,6 +263,11 @@ def test_a_jitted_function_in_another_is_part_of_it() -> None:
     assert "1 kernel\n" in outer.explain(a(6))
 
 
+def test_any_name_will_do() -> None:
+    f = mj.jit(lambda out, t0, kernel: (out + t0).max(axis=0) + kernel * t0)
+    close(f(a(5), a(5), a(5)), (a(5) + a(5)).max(0) + a(5) * a(5))
+
+
 # ---- errors ----
 
 
