@@ -293,12 +293,12 @@ def by_rows(graph: Graph, stored: set[Ref], results: frozenset[Ref]) -> list[Gro
         group, members = _cluster(graph, root, stored, results, readers, taken)
         taken |= members
         groups.append(group)
-    return _ordered(groups[::-1])
+    return _ordered(graph, groups[::-1])
 
 
-def _ordered(groups: Sequence[Group]) -> list[Group]:
+def _ordered(graph: Graph, groups: Sequence[Group]) -> list[Group]:
     """Each group behind those that store what it reads."""
-    makers = {r: g for g in groups for r in g.roots}
+    makers = {r: g for g in groups for r in g.roots if not isinstance(graph.nodes[r], Input)}
     done: dict[Group, None] = {}
 
     def visit(group: Group) -> None:
