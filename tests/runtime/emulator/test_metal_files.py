@@ -269,3 +269,36 @@ def test_a_forked_child_has_a_worker_of_its_own() -> None:
     assert os.waitpid(child, 0)[1] == 0
     SAXPY.saxpy(1.0, y.copy(), y, threads=2)
     assert y.tolist() == [4, 4]
+
+
+MAKES = """
+#include <metal_stdlib>
+kernel void makes(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+                  uint i [[thread_position_in_grid]]) {
+    if (i != 3) { y[i] = x[i]; }
+}
+kernel void reads(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+                  uint i [[thread_position_in_grid]]) {
+    float old = y[i];
+    y[i] = old + x[i];
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "slug"), [("makes", "unwritten-output"), ("reads", "uninitialised-read")])
+def test_named_outputs_are_undefined_until_written(name: str, slug: str) -> None:
+    kernel = mj.metal_from_text(MAKES)[name]
+    x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
+    with mj.sanitize():
+        assert kernel(x, y, threads=8) == ()
+        with pytest.raises(mj.KernelFault) as caught:
+            kernel(x, y, threads=8, outputs="y")
+    assert caught.value.diagnostics[0].slug == slug
+
+
+def test_outputs_are_buffers_that_are_written() -> None:
+    x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
+    with pytest.raises(
+        mj.LaunchFault, match="names 'x', which is no buffer that the kernel writes; those are: y"
+    ):
+        mj.metal_from_text(MAKES).makes(x, y, threads=8, outputs=["x"])
