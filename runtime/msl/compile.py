@@ -38,10 +38,18 @@ FLAGS = (
     "-Xclang", "-ffloat16-excess-precision=none", "-fpch-instantiate-templates",
     "-gline-tables-only", "-gdwarf-4",
 )  # fmt: skip
+# Address: a call for each access, bounds of private arrays and constants. Thread: calls for atomic ones and copies. Clang's
+# driver refuses the two together, which is a matter of their own runtimes.
 SANITIZED = (
-    "-fsanitize=thread", "-mllvm", "-tsan-instrument-func-entry-exit=0",
+    "-fsanitize=thread", "-Xclang", "-fsanitize=address", "-Xclang", "-fsanitize-recover=address",
+    *(part for option in (
+        "tsan-instrument-func-entry-exit=0", "tsan-instrument-memory-accesses=0",
+        "asan-opt-same-temp=0", "asan-opt-globals=0", "asan-use-after-return=never", "asan-force-dynamic-shadow",
+        "asan-instrumentation-with-call-threshold=0",
+    ) for part in ("-mllvm", f"-{option}")),
     "-fsanitize=integer-divide-by-zero,shift,array-bounds,alignment",
     "-fsanitize-recover=integer-divide-by-zero,shift,array-bounds,alignment",
+    "-fstrict-flex-arrays=3",  # the last array of a struct has its bounds
     "-D__EMU_SANITIZE",
 )  # fmt: skip
 # What Apple's compiler refuses and clang only warns about; the rest of clang's advice is the user's affair.

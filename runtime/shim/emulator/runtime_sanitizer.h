@@ -11,7 +11,8 @@
 
 namespace __emu {
 
-// Who touched memory last: tick 32 bits, simdgroup barriers since then 20, thread 10, unused 1, atomic 1. 0: nobody.
+// Who touched memory last: tick 32 bits, simdgroup barriers since then 20, thread 10, written 1, atomic 1. 0: nobody.
+// `written` tells an atomic write from an atomic read among the elders.
 using stamp = u64;
 
 // Four bytes, or one of them where they were touched apart: then `writer` of the four has the number of the first of four
@@ -128,7 +129,7 @@ __attribute__((noinline)) void tell_race(const access& a, const char* p, u32 n, 
     stamp other = which == 0 ? c.writer : which == 1 ? c.reader : c.elder;
     place(r, (u64)p);
     r->nbytes = n, r->access = a.how & ~access_both;
-    r->other_access = (which ? access_read : access_write) | (other & 1 ? access_atomic : 0);
+    r->other_access = (which == 0 || other & 2 ? access_write : access_read) | (other & 1 ? access_atomic : 0);
     tell_other(r, other, unpacked(c.pcs, which));
 }
 
@@ -145,21 +146,31 @@ inline void pass_on(cell& c, stamp last, u32 which, const access& a) {
     keep_pc(c.pcs, 2, c.pcs >> which * pc_bits & ((1 << pc_bits) - 1));
 }
 
+// An atomic access says less than the thread's own plain one before it: whoever races with it races with that.
+inline bool is_covered(stamp last, const access& a) {
+    return last && a.how & access_atomic && !(last & 1) && thread_of(last) == thread_of(a.mine) &&
+           tick_of(last) >= it.began && tick_of(last) >= it.now[a.kind] && simd_of(last) == simd_of(a.mine);
+}
+
 inline void look(cell& c, const access& a, const char* p, u32 n, verdict& v) {
     bool writes = a.how & access_write;
-    int which = conflicts(c.writer, a) ? 0 : !writes ? -1 : conflicts(c.reader, a) ? 1 : conflicts(c.elder, a) ? 2 : -1;
+    int which = conflicts(c.writer, a)                           ? 0
+                : writes && conflicts(c.reader, a)               ? 1
+                : (writes || c.elder & 2) && conflicts(c.elder, a) ? 2
+                                                                 : -1;
     if (which >= 0 && !v.raced) {
         v.raced = true;
         tell_race(a, p, n, c, u32(which));
     }
     v.defined |= c.writer && (a.kind == 0 || tick_of(c.writer) >= it.began);
     if (writes) {
+        if (is_covered(c.writer, a)) return;
         if (a.how & access_atomic && c.writer & 1) pass_on(c, c.writer, 0, a);
         c.writer = a.mine;
         keep_pc(c.pcs, 0, a.pc);
         return;
     }
-    if (c.reader == a.mine) return;
+    if (c.reader == a.mine || is_covered(c.reader, a)) return;
     if (c.reader) pass_on(c, c.reader, 1, a);
     c.reader = a.mine;
     keep_pc(c.pcs, 1, a.pc);
@@ -211,6 +222,7 @@ void describe(record* r, const char* p, u64 n, u32 how) {
 
 // Not in any block. Constants of the program are, and what is neither they nor mapped will stop the kernel by itself.
 __attribute__((noinline)) void outside(const char* p, u64 n, u32 how, u64 pc) {
+    if (look_at_constant(p, n, how, pc)) return;
     record at = {};
     describe(&at, p, n, how);
     if (!at.space || at.space == in_stack) return;
@@ -235,7 +247,10 @@ inline bool is_runtimes_own(const char* p) {
 // True if the address is in a thread's stack.
 inline bool is_private(const char* p, u64 n, u32 how, u64 pc) {
     if (p < stacks_low() || p >= stacks_high()) return false;
-    if (u64(p - (char*)__builtin_frame_address(0)) < 65536 || is_own_stack(p)) return true;
+    if (u64(p - (char*)__builtin_frame_address(0)) < 65536 || is_own_stack(p)) {
+        look_at_private(p, n, how, pc);
+        return true;
+    }
     record* r = report(fault_foreign_stack, pc);
     if (r->kind == fault_foreign_stack) describe(r, p, n, how);
     return true;
@@ -245,17 +260,20 @@ __attribute__((noinline)) void touch(const void* address, u64 n, u32 how, void* 
     const char* p = (const char*)address;
     if (is_runtimes_own(p)) return;
     u64 pc = (u64)caller - 1;     // inside the call
-    const block* b = n ? find(p, n) : nullptr;
-    if (!b) {
-        if (n && __emu_current && !is_private(p, n, how, pc)) outside(p, n, how, pc);
-        return;
+    if (!n || !__emu_current || is_private(p, n, how, pc)) return;
+    if (how & access_atomic && (u64)p % n) {
+        record* r = report(fault_alignment, pc);
+        r->a = i64(n), r->address = (u64)p;
     }
+    const block* b = find(p, n);
+    if (!b) return outside(p, n, how, pc);
     if (how & access_write && !(b->flags & is_writable)) {
         describe(crash(fault_read_only, pc), p, n, how);
         halt();
     }
     u32 index = __emu_current->index, kind = kind_of(*b);
-    stamp mine = u64(it.tick) << 32 | it.simdgroup[kind][index / width] << 12 | index << 2 | (how & access_atomic ? 1 : 0);
+    stamp mine = u64(it.tick) << 32 | it.simdgroup[kind][index / width] << 12 | index << 2 | (how & access_write ? 2 : 0) |
+                 (how & access_atomic ? 1 : 0);
     const access a = {mine, kind, how, pc, packed(pc)};
     verdict v = {};
     look_at_all(*b, u64(p - b->begin), n, a, v);
@@ -281,7 +299,7 @@ template <u32 n, bool writes> inline bool pass(const void* address, void* caller
     if (writes ? !(b.flags & is_writable) : b.flags & is_undefined && b.space == in_buffer) return false;
     u32 thread = __emu_current->index, kind = kind_of(b);
     access a = {};
-    a.mine = u64(it.tick) << 32 | it.simdgroup[kind][thread / width] << 12 | thread << 2;
+    a.mine = u64(it.tick) << 32 | it.simdgroup[kind][thread / width] << 12 | thread << 2 | (writes ? 2 : 0);
     a.pc = packed((u64)caller - 1);
     for (cell *c = b.cells + offset / 4, *end = c + n / 4; c != end; ++c) {
         if (is_apart(*c) || !is_settled(c->writer, kind, thread)) return false;
@@ -291,6 +309,7 @@ template <u32 n, bool writes> inline bool pass(const void* address, void* caller
             keep_pc(c->pcs, 0, a.pc);
         } else {
             if (kind && tick_of(c->writer) < it.began) return false;  // not written in this group
+            if (c->elder & 2) return false;                          // by an atomic access
             if (c->reader == a.mine) continue;
             if (c->reader) pass_on(*c, c->reader, 1, a);
             c->reader = a.mine;
