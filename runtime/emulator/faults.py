@@ -6,7 +6,7 @@ In: the shared page after a run, and what the buffers are called. Out: `Fault`s.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -140,6 +140,24 @@ def fault(record: Record, context: Context) -> Fault:
     )
 
 
+def told(records: Sequence[Record], context: Context) -> tuple[Fault, ...]:
+    """The sentences for records, in order, without accesses whose index was told of before.
+
+    Where the last one is such an access, which may have ended the run, what tells of its index is the last one.
+    """
+    found = [(r.kind, fault(r, context)) for r in records]
+    indices = {_line(f): f for kind, f in found if kind in _OF_INDEX and f.location}
+    last = found[-1] if found else None
+    said = [f for kind, f in found if kind not in _OF_ACCESS or _line(f) not in indices]
+    if last and last[0] in _OF_ACCESS and (cause := indices.get(_line(last[1]))):
+        said = [*(f for f in said if f is not cause), cause]
+    return tuple(said)
+
+
+def _line(f: Fault) -> str:
+    return f.location.rsplit(":", 1)[0] if f.location else ""
+
+
 def distinct(found: Iterable[Fault], told: Iterable[Fault] = ()) -> tuple[Fault, ...]:
     """One fault for each place of the text, or pair of places, that is not among those `told` already.
 
@@ -240,7 +258,9 @@ def _crashed_access(r: Record, context: Context) -> str:
 def _barrier(r: Record, _: Context, what: str = "threads") -> str:
     here, elsewhere, gone, of = r.values
     rest = []
-    if elsewhere:
+    if elsewhere and (r.other_line, r.other_column) == (r.line, r.column):
+        rest.append(f"{elsewhere} came to it by another call")
+    elif elsewhere:
         rest.append(f"{elsewhere} wait at line {r.other_line}")
     if gone:
         rest.append(f"{gone} have ended")
@@ -268,7 +288,7 @@ def _unwritten(r: Record, context: Context) -> str:
 
 
 def _array_bounds(r: Record, _: Context) -> str:
-    return f"index {r.values[0]} is outside of the array"
+    return f"index {r.values[0]} is outside of the array of {_count(r.values[1], 'element')}"
 
 
 def _index(r: Record, _: Context) -> str:
@@ -297,7 +317,11 @@ def _quotient(r: Record, _: Context) -> str:
     return f"the quotient of {r.values[0]} and -1 is no integer of that type"
 
 
-def _alignment(r: Record, _: Context) -> str:
+def _alignment(r: Record, context: Context) -> str:
+    if r.space in _SHARED and r.offset % r.values[0]:
+        name = context.buffers.get(r.slot, "") if r.space == BUFFER else ""
+        where = f"`{name}`" if name else f"buffer {r.slot}" if r.space == BUFFER else "threadgroup memory"
+        return f"misaligned access at byte {r.offset} of {where}: the alignment of the type is {r.values[0]}"
     return f"address {r.address:#x} is no multiple of {r.values[0]}, the alignment of the type"
 
 
@@ -324,6 +348,8 @@ def _says(text: str) -> Callable[[Record, Context], str]:
 ACCESS, RACE = 16, 26
 # Kinds whose record is about a threadgroup, or about no place in the grid at all.
 _OF_NO_THREAD = {22, 23, 24, 28}
+_OF_INDEX = {1, 34}
+_OF_ACCESS = {ACCESS, 25, 29, 36}
 _NAMES_FILE = {31, 32, 33, 34, 35}
 # By the numbers of `runtime_state.h` and `abi.h`.
 _SENTENCES: Mapping[int, Kind] = {

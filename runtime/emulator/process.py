@@ -256,7 +256,7 @@ def _faults(run: Run, entry: int, records: list[Record]) -> tuple[Fault, ...]:
         return ()
     names = {slot: binding.name for slot, binding in run.buffers.items()}
     context = Context(run.kernel, entry, names, lines.reader(run.library, run.entry, entry))
-    return tuple(faults.fault(record, context) for record in records)
+    return faults.told(records, context)
 
 
 def _limit() -> float:

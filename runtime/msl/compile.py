@@ -16,6 +16,7 @@ from metaljit.frozen import frozen
 from metaljit.runtime import toolchain
 from metaljit.runtime.cache import disk, key
 from metaljit.runtime.library import SHIM, keep
+from metaljit.runtime.msl import alignment
 from metaljit.runtime.msl.precompiled import headers, precompiled
 
 EMULATOR = os.path.join(SHIM, "emulator")
@@ -52,6 +53,7 @@ SANITIZED = (
     "-fstrict-flex-arrays=3",  # the last array of a struct has its bounds
     "-D__EMU_SANITIZE",
 )  # fmt: skip
+_AS_LLVM = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", "-o", "-", "-")
 # What Apple's compiler refuses and clang only warns about; the rest of clang's advice is the user's affair.
 _REFUSED = (
     "global-constructors",  # a program-scope constant that is computed
@@ -129,12 +131,14 @@ def check(cpp: str) -> tuple[Message, ...]:
 
 def llvm(cpp: str) -> str:
     """A translated text in LLVM's textual form, before anything is optimised; empty where it does not compile."""
-    flags = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", "-o", "-", "-")
-    return toolchain.find().clang((*_compile_flags(()), *flags), cpp).stdout.decode(errors="replace")
+    return toolchain.find().clang((*_compile_flags(()), *_AS_LLVM), cpp).stdout.decode(errors="replace")
 
 
 def build(cpp: str, flags: Sequence[str] = ()) -> str:
-    """The path of the shared library of a translated text, from the cache or compiled. Refused where it is wrong."""
+    """The path of the shared library of a translated text, from the cache or compiled. Refused where it is wrong.
+
+    With the flags `SANITIZED`, copies through pointers have their alignment looked at too.
+    """
     tool = toolchain.find()
     name = key("emulator", tool.identity, toolchain.processor(), headers(EMULATOR), *FLAGS, *flags, "", cpp)
     store = disk()
@@ -149,7 +153,13 @@ def compile_text(cpp: str, flags: Sequence[str]) -> bytes:
     tool = toolchain.find()
     with TemporaryDirectory(prefix="metaljit-") as folder:
         part, library = os.path.join(folder, "text.o"), os.path.join(folder, "library.so")
-        done = tool.clang((*_compile_flags(flags), "-c", "-", "-o", part), cpp)
+        if flags == SANITIZED:
+            done = tool.clang((*_compile_flags(flags), *_AS_LLVM), cpp)
+            if done.returncode == 0:
+                text = alignment.checked(done.stdout.decode(errors="replace"))
+                done = tool.clang((*_common_flags("ir", flags), "-c", "-", "-o", part), text)
+        else:
+            done = tool.clang((*_compile_flags(flags), "-c", "-", "-o", part), cpp)
         if done.returncode != 0:
             raise Refused(_messages(done.stderr) or _none(done))
         done = tool.link(part, library)
@@ -159,8 +169,12 @@ def compile_text(cpp: str, flags: Sequence[str]) -> bytes:
             return file.read()
 
 
+def _common_flags(language: str, flags: Sequence[str]) -> tuple[str, ...]:
+    return ("-x", language, *FLAGS, *toolchain.machine_flags(), *flags)
+
+
 def _compile_flags(flags: Sequence[str]) -> tuple[str, ...]:
-    common = ("-x", "c++", *FLAGS, *toolchain.machine_flags(), *flags)
+    common = _common_flags("c++", flags)
     return (*common, *_WARNINGS, "-include-pch", precompiled(EMULATOR, (*common, "-w")))
 
 

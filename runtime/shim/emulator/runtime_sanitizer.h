@@ -27,7 +27,8 @@ namespace {
 constexpr u64 most_parts = 1 << 26, most_groups = 1 << 24, static_cells = most_memory / 4 + most_blocks;
 constexpr u64 most_kept = 256 << 20;  // bytes of cells that are cleared rather than given back
 constexpr u32 apart_tick = ~0u, pc_bits = 21;
-constexpr u64 near_static = 2048;  // bytes around a threadgroup variable that are taken for it
+// Bytes around a threadgroup variable that are taken for it: before it there may be constants, behind it are only others.
+constexpr u64 before_static = 2048, behind_static = 64 << 10;
 
 struct group_start {
     u64 number;
@@ -227,7 +228,7 @@ __attribute__((noinline)) void outside(const char* p, u64 n, u32 how, u64 pc) {
     describe(&at, p, n, how);
     if (!at.space || at.space == in_stack) return;
     u64 away = at.offset < 0 ? u64(-at.offset) : u64(at.offset) < at.extent ? 0 : u64(at.offset) - at.extent;
-    if (at.space == in_static && away > near_static) return;
+    if (at.space == in_static && away > (at.offset < 0 ? before_static : behind_static)) return;
     // The gaps around buffers are memory; a write beside a variable would change another one.
     bool goes_on = at.space == in_static ? !(how & access_write) : away + n < gap;
     record* r = goes_on ? report(fault_out_of_bounds, pc) : crash(fault_out_of_bounds, pc);
@@ -263,7 +264,8 @@ __attribute__((noinline)) void touch(const void* address, u64 n, u32 how, void* 
     if (!n || !__emu_current || is_private(p, n, how, pc)) return;
     if (how & access_atomic && (u64)p % n) {
         record* r = report(fault_alignment, pc);
-        r->a = i64(n), r->address = (u64)p;
+        place(r, (u64)p);
+        r->a = i64(n);
     }
     const block* b = find(p, n);
     if (!b) return outside(p, n, how, pc);

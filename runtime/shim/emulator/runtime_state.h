@@ -118,7 +118,8 @@ struct grid {
     u32 exchanging[most_simdgroups];  // lanes that have given
     u32 waiting, finished, yielding;  // threads at the barrier, ended, or leaving the turn to others
     u32 rounds;                   // in which nothing but yielding happened
-    u32 barrier_line, barrier_column, barrier_flags;  // of the first that waits
+    const lane* at_barrier;       // the first that waits
+    u32 barrier_flags;            // its
     u8 mixed, sanitized, lenient; // mixed: not all wait at the same place
     state states[most_threads];   // by index in the threadgroup
     u16 order[most_threads];      // within each simdgroup
