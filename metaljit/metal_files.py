@@ -127,6 +127,7 @@ class MetalKernel:
         groups: Extent | None = None,
         threadgroup: Extent | None = None,
         memory: Mapping[int, int] | None = None,
+        outputs: Sequence[str] = (),
         lenient: bool = False,
         seed: int | None = None,
     ) -> tuple[Diagnostic, ...]:
@@ -136,12 +137,14 @@ class MetalKernel:
         where the parameter is a reference to a scalar, anything with the buffer protocol elsewhere. The grid is
         `threads` (partial groups at its edges) or `groups` of `threadgroup`, each an int or up to three, x first;
         `memory` gives the bytes of `[[threadgroup(i)]]` arguments; `seed` shuffles the order of threads and groups.
+        `outputs` names parameters whose contents the kernel has to make: what it leaves unwritten there, or reads
+        before it is written, is a fault for the sanitizer.
 
         KernelFault with all that the run found wrong, nothing written; a lenient run writes, and returns it.
         LaunchFault where the arguments do not fit.
         """
         function = self.library.function(self.name, dict(self.constants), sanitize=sanitizing())
-        buffers = self._bind(function, args)
+        buffers = self._bind(function, args, outputs)
         size = _size(threadgroup) if threadgroup is not None else _usual(function, threads)
         if (threads is None) == (groups is None):
             raise self._fault("a grid is given either as threads= or as groups=")
@@ -171,7 +174,7 @@ class MetalKernel:
             raise KernelFault(*found)
         return found
 
-    def _bind(self, function: Function, args: Sequence[Any]) -> dict[int, Binding]:
+    def _bind(self, function: Function, args: Sequence[Any], outputs: Sequence[str]) -> dict[int, Binding]:
         wanted = sorted(
             (p for p in function.kernel.inputs if p.what == "buffer" and p.index is not None),
             key=lambda p: p.index or 0,
@@ -181,9 +184,16 @@ class MetalKernel:
             raise self._fault(
                 f"the kernel has {len(wanted)} buffers ({names}), and was given {len(args)} arguments"
             )
-        return {p.index or 0: self._binding(p, value) for p, value in zip(wanted, args, strict=True)}
+        written = {p.name for p in wanted if p.is_written}
+        if unknown := set(outputs) - written:
+            raise self._fault(f"outputs= names {', '.join(sorted(unknown))}, and the kernel writes "
+                              f"{', '.join(sorted(written)) or 'nothing'}")  # fmt: skip
+        return {
+            p.index or 0: self._binding(p, value, p.name in outputs)
+            for p, value in zip(wanted, args, strict=True)
+        }
 
-    def _binding(self, p: Input, value: Any) -> Binding:
+    def _binding(self, p: Input, value: Any, undefined: bool) -> Binding:
         if isinstance(value, int | float | bool) and not isinstance(value, np.generic):
             value = self._number(p, value)
         if isinstance(value, np.generic):
@@ -198,7 +208,7 @@ class MetalKernel:
             raise self._fault(f"the kernel may write {p.name!r}, and the array is read-only")
         if value.size == 0:
             raise self._fault(f"the array for {p.name!r} is empty, and Metal has no buffer of no bytes")
-        return Binding(value.reshape(-1).view(np.uint8), p.name, p.is_written)
+        return Binding(value.reshape(-1).view(np.uint8), p.name, p.is_written, undefined)
 
     def _number(self, p: Input, value: float) -> NDArray[Any]:
         kind = [w for w in p.type.replace("&", " ").split() if w != "const"]

@@ -43,6 +43,7 @@ FLAGS = (
 # driver refuses the two together, which is a matter of their own runtimes.
 SANITIZED = (
     "-fsanitize=thread", "-Xclang", "-fsanitize=address", "-Xclang", "-fsanitize-recover=address",
+    "-Xclang", "-fsanitize-address-use-after-scope",
     *(part for option in (
         "tsan-instrument-func-entry-exit=0", "tsan-instrument-memory-accesses=0",
         "asan-opt-same-temp=0", "asan-opt-globals=0", "asan-use-after-return=never", "asan-force-dynamic-shadow",
