@@ -243,7 +243,11 @@ def _private(r: Record, context: Context) -> str:
     access = f"out-of-bounds {_access(r.access)} of {_count(r.nbytes, 'byte')}"
     if r.values[0]:
         return f"{access} at {_where(r, context)}, whose scope has ended"
-    return f"{access} at {_where(r, context)}" if r.text else f"{access} in the thread's own memory, beside all arrays"
+    return (
+        f"{access} at {_where(r, context)}"
+        if r.text
+        else f"{access} in the thread's own memory, beside all arrays"
+    )
 
 
 def _crashed_access(r: Record, context: Context) -> str:

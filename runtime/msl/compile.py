@@ -16,7 +16,7 @@ from metaljit.frozen import frozen
 from metaljit.runtime import toolchain
 from metaljit.runtime.cache import disk, key
 from metaljit.runtime.library import SHIM, keep
-from metaljit.runtime.msl import alignment
+from metaljit.runtime.msl import pointers
 from metaljit.runtime.msl.precompiled import headers, precompiled
 
 EMULATOR = os.path.join(SHIM, "emulator")
@@ -48,6 +48,9 @@ SANITIZED = (
         "tsan-instrument-func-entry-exit=0", "tsan-instrument-memory-accesses=0",
         "asan-opt-same-temp=0", "asan-opt-globals=0", "asan-use-after-return=never", "asan-force-dynamic-shadow",
         "asan-instrumentation-with-call-threshold=0",
+        # Two accesses of different lines stay two.
+        "simplifycfg-sink-common=false", "simplifycfg-hoist-common=false", "simplifycfg-merge-cond-stores=false",
+        "sink-common-insts=false", "hoist-common-insts=false",
     ) for part in ("-mllvm", f"-{option}")),
     "-fsanitize=integer-divide-by-zero,shift,array-bounds,alignment",
     "-fsanitize-recover=integer-divide-by-zero,shift,array-bounds,alignment",
@@ -141,7 +144,16 @@ def build(cpp: str, flags: Sequence[str] = ()) -> str:
     With the flags `SANITIZED`, copies through pointers have their alignment looked at too.
     """
     tool = toolchain.find()
-    name = key("emulator", tool.identity, toolchain.processor(), headers(EMULATOR), *FLAGS, *flags, "", cpp)
+    name = key(
+        "emulator",
+        tool.identity,
+        toolchain.processor(),
+        headers(EMULATOR),
+        *FLAGS,
+        *flags,
+        pointers.VERSION,
+        cpp,
+    )
     store = disk()
     kept = store.path(name)
     return kept or keep(name, compile_text(cpp, flags), "an emulated kernel")
@@ -157,7 +169,7 @@ def compile_text(cpp: str, flags: Sequence[str]) -> bytes:
         if flags == SANITIZED:
             done = tool.clang((*_compile_flags(flags), *_AS_LLVM), cpp)
             if done.returncode == 0:
-                text = alignment.checked(done.stdout.decode(errors="replace"))
+                text = pointers.edited(done.stdout.decode(errors="replace"))
                 done = tool.clang((*_common_flags("ir", flags), "-c", "-", "-o", part), text)
         else:
             done = tool.clang((*_compile_flags(flags), "-c", "-", "-o", part), cpp)
