@@ -47,7 +47,7 @@ SANITIZED = (
     *(part for option in (
         "tsan-instrument-func-entry-exit=0", "tsan-instrument-memory-accesses=0",
         "asan-opt-same-temp=0", "asan-opt-globals=0", "asan-use-after-return=never", "asan-force-dynamic-shadow",
-        "asan-instrumentation-with-call-threshold=0",
+        "asan-instrumentation-with-call-threshold=0", "asan-guard-against-version-mismatch=0",
         # Two accesses of different lines stay two.
         "simplifycfg-sink-common=false", "simplifycfg-hoist-common=false", "simplifycfg-merge-cond-stores=false",
         "sink-common-insts=false", "hoist-common-insts=false",

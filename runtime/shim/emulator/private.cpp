@@ -151,7 +151,8 @@ extern "C" {
 u64 __asan_shadow_memory_dynamic_address;
 
 void __asan_init() {}
-void __asan_version_mismatch_check_v8() {}
+void __asan_register_image_globals(u64*) {}  // of Mach-O, where constants come without their bounds
+void __asan_unregister_image_globals(u64*) {}
 void __asan_handle_no_return() {}
 void __asan_before_dynamic_init(const char*) {}
 void __asan_after_dynamic_init() {}
