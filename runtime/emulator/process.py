@@ -122,7 +122,8 @@ class Worker:
                 raise InternalError(f"the emulator's process ended (status {exit_code}) without a reason")
         found = _faults(run, entry, records)
         if stopped:
-            raise Crash(found[-1], found[:-1])
+            raise Crash(found[-1], faults.distinct(found[:-1], found[-1:]))
+        found = faults.distinct(found)
         if run.lenient or not found:
             segment.copy_out(regions)
         segment.give_back()
@@ -255,7 +256,7 @@ def _faults(run: Run, entry: int, records: list[Record]) -> tuple[Fault, ...]:
         return ()
     names = {slot: binding.name for slot, binding in run.buffers.items()}
     context = Context(run.kernel, entry, names, lines.reader(run.library, run.entry, entry))
-    return tuple(faults.fault(record, context) for record in records)
+    return faults.told(records, context)
 
 
 def _limit() -> float:

@@ -30,7 +30,6 @@ TOLD = {
     "threadgroup-unfit",
     "undefined-argument",
     "unsupported",
-    "unwritten-output",
 }
 ONLY_WITHOUT_METAL = {"metal-missing", "metal-compiler-missing"}
 NOT_LISTED = {"internal-error"}

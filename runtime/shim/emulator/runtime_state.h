@@ -56,8 +56,9 @@ enum : u32 {
     fault_threadgroup_memory,    // a bytes wanted
     fault_out_of_bounds, fault_race, fault_uninitialised, fault_unwritten, fault_foreign_stack, fault_read_only,
     fault_division_by_zero, fault_division_overflow, fault_shift, fault_array_bounds, fault_alignment,
+    fault_private,               // beside a variable of the stack or a constant; a = 1 if its scope has ended
 };
-enum : u32 { in_nothing, in_buffer, in_argument, in_static, in_stack_guard, in_stack };
+enum : u32 { in_nothing, in_buffer, in_argument, in_static, in_stack_guard, in_stack, in_constant };
 constexpr u32 access_read = 0, access_write = 1, access_atomic = 2;
 constexpr u32 access_both = 4;  // with access_write: a read too
 
@@ -118,7 +119,8 @@ struct grid {
     u32 exchanging[most_simdgroups];  // lanes that have given
     u32 waiting, finished, yielding;  // threads at the barrier, ended, or leaving the turn to others
     u32 rounds;                   // in which nothing but yielding happened
-    u32 barrier_line, barrier_column, barrier_flags;  // of the first that waits
+    const lane* at_barrier;       // the first that waits
+    u32 barrier_flags;            // its
     u8 mixed, sanitized, lenient; // mixed: not all wait at the same place
     state states[most_threads];   // by index in the threadgroup
     u16 order[most_threads + 1];  // within each simdgroup; one more is looked at ahead
@@ -178,6 +180,9 @@ void place(record*, u64 address); // fills in where the address lies
 
 // The sanitizer; called in sanitized runs only.
 void sanitize_begin();
+void private_begin(u64 entry, bool halted);  // whether the run before did not end
+void look_at_private(const char* p, u64 n, u32 how, u64 pc);   // an address in the thread's own stack
+bool look_at_constant(const char* p, u64 n, u32 how, u64 pc);  // false: there is no constant
 void sanitize_block(block&);
 void sanitize_group();
 void sanitize_barrier(u32 flags);

@@ -74,7 +74,11 @@ int order_of(const lane& a, const lane& b) {
     return n == m ? 0 : n < m ? -1 : 1;
 }
 
-bool together(const lane& a, const lane& b) { return a.line == b.line && a.column == b.column; }
+// Whether two lanes stand at one barrier, which each reaches through its own calls.
+bool together(const lane& a, const lane& b) {
+    if (a.line != b.line || a.column != b.column || a.depth != b.depth) return false;
+    return !memcmp(a.calls, b.calls, a.depth * sizeof a.calls[0]);
+}
 
 void gather(exchange& out, char* values, u32 first, u32 mask, u32 nbytes) {
     out.active = mask, out.stride = nbytes, out.values = values, out.answered = 0;
@@ -156,8 +160,8 @@ void release_some() {
             run.states[i] = ready;
             continue;
         }
-        if (!run.waiting++) run.barrier_line = l.line, run.barrier_column = l.column;
-        run.mixed |= l.line != run.barrier_line || l.column != run.barrier_column;
+        if (!run.waiting++) run.at_barrier = &l;
+        run.mixed |= !together(l, *run.at_barrier);
     }
 }
 
@@ -379,9 +383,10 @@ const thread* __emu_current;
 
 void __emu_threadgroup_barrier(unsigned flags, unsigned line, unsigned column) {
     lane* me = current();
-    me->line = line, me->column = column, me->pc = (u64)__builtin_return_address(0) - 1;
-    if (!run.waiting++) run.barrier_line = line, run.barrier_column = column, run.barrier_flags = flags;
-    else if (line != run.barrier_line || column != run.barrier_column) run.mixed = 1;
+    me->line = line, me->column = column;
+    note_calls(me);
+    if (!run.waiting++) run.at_barrier = me, run.barrier_flags = flags;
+    else if (!together(*me, *run.at_barrier)) run.mixed = 1;
     stop(me, at_barrier);
 }
 

@@ -75,8 +75,24 @@ struct subscript {
     }
 };
 
+// Say, in a sanitized kernel, what is undefined about a component.
+template <integer T> __EMU_FN void expect_quotient([[maybe_unused]] T a, [[maybe_unused]] T b) {
+#ifdef __EMU_SANITIZE
+    if (b == T(0)) __emu_fault(fault_divisor, long(a), 0, "", 0, 0);
+    // Narrower integers are divided as int, where the quotient has room.
+    if (is_signed<T> && sizeof(T) >= sizeof(int) && b == T(-1) && a == smallest<T>)
+        __emu_fault(fault_quotient, long(a), 0, "", 0, 0);
+#endif
+}
+template <integer T> __EMU_FN void expect_count([[maybe_unused]] T count) {
+#ifdef __EMU_SANITIZE
+    if (count < T(0) || ulong(count) >= ulong(width<T>)) __emu_fault(fault_count, long(count), width<T>, "", 0, 0);
+#endif
+}
+
 template <class T> __EMU_FN T quotient(T a, T b) {
     if constexpr (integer<T>) {
+        expect_quotient(a, b);
         // A processor may trap; Metal gives some value.
         if (b == T(0)) return T(0);
         if (is_signed<T> && b == T(-1)) return T(0 - unsigned_of<T>(a));
@@ -84,11 +100,18 @@ template <class T> __EMU_FN T quotient(T a, T b) {
     return T(a / b);
 }
 template <integer T> __EMU_FN T remainder(T a, T b) {
+    expect_quotient(a, b);
     if (b == T(0)) return a;
     return is_signed<T> && b == T(-1) ? T(0) : T(a % b);
 }
-template <integer T> __EMU_FN T shifted_left(T a, T b) { return T(a << (b & T(width<T> - 1))); }
-template <integer T> __EMU_FN T shifted_right(T a, T b) { return T(a >> (b & T(width<T> - 1))); }
+template <integer T> __EMU_FN T shifted_left(T a, T b) {
+    expect_count(b);
+    return T(a << (b & T(width<T> - 1)));
+}
+template <integer T> __EMU_FN T shifted_right(T a, T b) {
+    expect_count(b);
+    return T(a >> (b & T(width<T> - 1)));
+}
 
 }  // namespace __emu
 

@@ -189,7 +189,7 @@ def test_races(name: str) -> None:
 
 def test_simdgroups_are_not_held_by_their_barrier() -> None:
     found = faults("SHARED; x[l] = i; SIMD_BARRIER;\no[i] = x[63 - l];", threadgroup=64)
-    assert {f.kind for f in found} == {"race", "uninitialised-read"}
+    assert {f.kind for f in found} == {"race"}
 
 
 def test_readers_of_ones_own_group_do_not_hide_those_of_another() -> None:
@@ -233,8 +233,8 @@ def test_undefined_buffers() -> None:
 
 
 VALUES = [
-    ("o[i] =\n a[i] / (a[i] - 5);", "division-by-zero", "integer division by zero, by thread (5, 0, 0)"),
-    ("o[i] =\n a[i] % (a[i] - 5);", "division-by-zero", "integer division by zero, by thread (5, 0, 0)"),
+    ("o[i] =\n a[i] / (a[i] - 5);", "division-by-zero", "integer division of 5 by zero, by thread (5, 0, 0)"),
+    ("o[i] =\n a[i] % (a[i] - 5);", "division-by-zero", "integer division of 5 by zero, by thread (5, 0, 0)"),
     ("o[i] =\n 1 << a[i];", "shift", "shift by 32 of a value of 32 bits, by thread (32, 0, 0)"),
     ("o[i] = int(1l >>\n a[i] * 3);", "shift", "shift by 66 of a value of 64 bits, by thread (22, 0, 0)"),
     ("o[i] =\n 5 >> -a[i];", "shift", "shift by -1 of a value of 32 bits, by thread (1, 0, 0)"),
