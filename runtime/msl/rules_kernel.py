@@ -75,7 +75,7 @@ def kernel_functions(unit: Unit) -> Iterator[Finding]:
 
 def kernel_calls(unit: Unit) -> Iterator[Finding]:
     """No function calls a kernel."""
-    kernels = {unit.words[f.name] for f in unit.kernels}
+    kernels = {unit.words[f.name] for f in unit.kernels} - names.FUNCTIONS  # a call may mean the library's
     kernels -= {unit.words[f.name] for f in unit.functions if not f.is_kernel}
     kernels -= {unit.words[t.name] for f in unit.functions for t in unit.locals(f) if t.name is not None}
     if not kernels:
@@ -96,6 +96,9 @@ def argument_indices(unit: Unit) -> Iterator[Finding]:
         taken: dict[tuple[str, int], Parameter] = {}
         for p in _parameters(unit, kernel):
             a = p.attribute(*names.LAST_INDEX)
+            if a is not None and not a.arguments:
+                message = f"`[[{a.name}]]` needs an index"
+                yield Finding("msl-kernel", a.at, message, f"write [[{a.name}(0)]]")
             if a is None or not _INTEGER.fullmatch(a.arguments):
                 continue
             index, last = int(a.arguments.rstrip("uUlL"), 0), names.LAST_INDEX[a.name]

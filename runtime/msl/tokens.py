@@ -149,13 +149,10 @@ def partners(words: Sequence[str]) -> dict[int, int]:
         if word in _OPEN:
             stack.append(i)
         elif word in (")", "]", "}"):
-            if not stack or _OPEN[words[stack[-1]]] != word:
-                raise Unbalanced(
-                    i,
-                    f"{word!r} closes nothing"
-                    if not stack
-                    else f"{word!r} where {_OPEN[words[stack[-1]]]!r} is missing",
-                )
+            if not stack or (words[stack[-1]] == "{" and word != "}"):
+                raise Unbalanced(i, f"{word!r} closes nothing")
+            if _OPEN[words[stack[-1]]] != word:
+                raise Unbalanced(stack[-1], f"{words[stack[-1]]!r} is never closed")
             pairs[i] = stack.pop()
             pairs[pairs[i]] = i
     if stack:
