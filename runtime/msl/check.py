@@ -36,6 +36,10 @@ _SPELLINGS = (
         re.compile(r"^declaration requires a global constructor"),
         "the value of a program-scope constant must be constant",
     ),
+    (
+        re.compile(r"^address of overloaded function '([^']*)' cannot be static_cast to type .*"),
+        r"no instantiation of `\1` has these parameters",
+    ),
     (re.compile(r"^variable length arrays.*"), "variable length arrays are not supported in Metal"),
     (
         re.compile(r"no member named '__emu_put_(\w+)'.*"),

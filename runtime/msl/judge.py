@@ -156,6 +156,8 @@ def _is_artifact(e: _Error) -> bool:
         return True
     if any("__global_device" in text and _PROGRAM_SCOPE.search(text) for text in (e.text, *e.notes)):
         return True  # a constant number that the text has by itself, as a reference to constant memory
+    if any("__global_device" in text and "__constant char[" in text for text in (e.text, *e.notes)):
+        return True  # a string, which is in OpenCL's own constant memory
     sides = _QUOTED.findall(_AKA.sub(r"'\1'", e.text))
     if e.text.startswith("binding reference") and not all(_OURS.search(side) for side in sides):
         return True  # to a value, which has no space: clang says that elsewhere

@@ -33,6 +33,7 @@ RULES: tuple[Callable[[Unit], Iterator[Finding]], ...] = (
     rules_scope.bare_pointers,
     rules_vectors.component_addresses,
     rules_vectors.component_references,
+    rules_vectors.long_lists,
     rules_scope.atomic_memory,
     rules_kernel.kernel_functions,
     rules_kernel.kernel_calls,

@@ -53,6 +53,21 @@ def component_references(unit: Unit) -> Iterator[Finding]:
                     yield unit.finding("msl-refused", _component(unit, last), message, help)
 
 
+def long_lists(unit: Unit) -> Iterator[Finding]:
+    """A list in braces has no more values than the vector has components."""
+    words = unit.words
+    lists = [(t.base, t.end) for f in unit.functions for t in unit.locals(f) if not t.levels]
+    lists += [((word,), k + 1) for k, word in enumerate(words[:-1]) if word in names.VECTORS]
+    for base, k in lists:
+        opened = k + (words[k] == "=")
+        if base[-1] in names.VECTORS and words[opened] == "{":
+            values = list(split(unit.view, opened, unit.view.pairs[opened]))
+            most = int(base[-1][-1])
+            if len(values) > most:
+                message = f"excess elements in vector initializer: `{base[-1]}` has {most}"
+                yield unit.finding("msl-refused", values[most][0], message, "leave them out")
+
+
 def _initialisers(unit: Unit, f: Function) -> Iterator[tuple[int, int]]:
     """The values of the references that a function declares, first and last word."""
     for t in unit.locals(f):

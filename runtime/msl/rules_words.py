@@ -16,7 +16,8 @@ _FOLLOWS_A_NAME = frozenset(
 _NUMBER = re.compile(
     r"0[xX][\da-fA-F']*\.?[\da-fA-F']*(?:[pP][+-]?[\d']+)?|0[bB][01']+|[\d']*\.?[\d']*(?:[eE][+-]?[\d']+)?"
 )
-_SUFFIXES = frozenset({"f", "h", "bf", "u", "l", "ul", "lu", "ll", "ull", "llu"})
+_WHOLE = frozenset({"u", "l", "ul", "lu", "ll", "ull", "llu"})
+_SUFFIXES = _WHOLE | {"f", "h", "bf"}
 _LONG_DOUBLE = re.compile(r"(?!0[xX])[\d.']*(\.|\d[eE][+-]?)[\d']*[lL]")
 _BEFORE_A_LAMBDA = frozenset({"(", ",", "=", "return", "{", ";", "}", "&&", "||", "?", ":"})
 _HEADER = re.compile(r'#\s*(?:line\s+)?\d+\s+"(?:.*/)?([^/"]+)"')
@@ -52,7 +53,8 @@ def later_words(unit: Unit) -> Iterator[Finding]:
     """What C++20 brought: Metal is C++14, and C++17 from 4.0 on."""
     words = unit.words
     for k, word in enumerate(words):
-        if word in names.LATER_WORDS and word not in unit.names and not unit.is_member(k):
+        following = words[k + 1] if k + 1 < len(words) else ""
+        if word in names.LATER_WORDS and (following.isidentifier() or following == "("):
             message = f"`{word}` is a word of C++20, which Metal does not have"
             yield unit.finding(
                 "msl-unsupported",
@@ -107,7 +109,8 @@ def literals(unit: Unit) -> Iterator[Finding]:
             yield unit.finding("msl-unsupported", k, message, f"write {word[:-1]}f")
         elif (found := _NUMBER.match(word)) and found.end() < len(word):
             rest = word[found.end() :]
-            if rest.isalnum() and rest.lower() not in _SUFFIXES:
+            is_whole = found[0].replace("'", "").isdigit()
+            if rest.isalnum() and rest.lower() not in (_WHOLE if is_whole else _SUFFIXES):
                 message = f"invalid suffix `{rest}` on a number"
                 yield unit.finding("msl-refused", k, message, "use f, h, bf, u, l or ul, or a cast")
 
