@@ -99,6 +99,11 @@ class Options:
 DEFAULT = Options()
 
 
+def plain(source: str) -> str:
+    """A text as clang reads it: without the mark of its byte order, every line ended by a line feed."""
+    return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
 def preprocess(source: str, options: Options = DEFAULT) -> str:
     """The text after `clang -E`, with line markers. Refused where a header or a bracket of `#if` is missing."""
     major, minor = options.version
@@ -117,7 +122,8 @@ def preprocess(source: str, options: Options = DEFAULT) -> str:
 
 def check(cpp: str) -> tuple[Message, ...]:
     """What clang says of a translated text without making code of it."""
-    done = toolchain.find().clang((*_compile_flags(()), "-fsyntax-only", "-"), cpp)
+    flags = ("-ferror-limit=1000", "-fsyntax-only", "-")  # all errors at once
+    done = toolchain.find().clang((*_compile_flags(()), *flags), cpp)
     return tuple(_messages(done.stderr)) or (() if done.returncode == 0 else tuple(_none(done)))
 
 

@@ -23,7 +23,7 @@ JUDGE = os.path.join(SHIM, "judge")
 # One target for every machine: nothing is compiled.
 FLAGS = (
     "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc", "-target", "x86_64-linux-gnu", "-cl-ext=+all",
-    "-cl-single-precision-constant", "-w", "-ferror-limit=50", "-fno-elide-type",
+    "-cl-single-precision-constant", "-Wno-everything", "-Werror=c++20-extensions", "-ferror-limit=1000", "-fno-elide-type",
 )  # fmt: skip
 _MESSAGE = re.compile(
     r"(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?P<kind>fatal error|error|note): (?P<text>.*)"
@@ -40,6 +40,12 @@ _ARTIFACTS = (
     "reference to overloaded function could not be resolved",  # a function as an argument of a template
     "does not refer to a function template",
     "cannot bind to a temporary",  # which has no space, and a reference to const does
+)
+# C++20, which the other reading has: what Apple's compiler refuses of it, and does not take as an extension.
+_LATER = re.compile(r"\[-Werror,-Wc\+\+20-[\w-]+\]$")
+_REFUSED_LATER = re.compile(
+    r"missing 'typename' prior to dependent type name '.*'(?= is)|aggregate initialization of type '.*' from a "
+    r"parenthesized list of values(?= is)"
 )
 _OURS = re.compile(
     r"__global_host|__global_device|__local|__private|__generic|__global\b|\bconst\b|\bvolatile\b"
@@ -59,7 +65,8 @@ _NAMES = (
 
 @frozen
 class Verdict:
-    """`findings` are about address spaces, `unread` about what the judge could not read, which may be its own fault."""
+    """`findings` are about address spaces and about C++17, `unread` about what the judge could not read, which may be
+    its own fault."""
 
     findings: tuple[Finding, ...]
     unread: tuple[Finding, ...]
@@ -87,7 +94,10 @@ def judge(unit: Unit) -> Verdict:
     unread: dict[int, Finding] = {}
     for e in _errors(done.stderr.decode(errors="replace")):
         at = place.token(e.file, e.line, e.column) or 0
-        if not _is_artifact(e):
+        if _LATER.search(e.text):
+            if found := _REFUSED_LATER.match(e.text):
+                about.setdefault(at, Finding("msl-refused", at, named(found[0])))
+        elif not _is_artifact(e):
             found = about if _is_about_spaces(e) else unread
             found.setdefault(at, Finding("msl-address-space", at, named(e.text) + _reason(e)))
     return Verdict(tuple(about[at] for at in sorted(about)), tuple(unread[at] for at in sorted(unread)))

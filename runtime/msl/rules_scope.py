@@ -68,14 +68,14 @@ def function_constants(unit: Unit) -> Iterator[Finding]:
         if mark is None or t.name is None:
             continue
         if mark.arguments.isdigit() and int(mark.arguments) > names.LAST_FUNCTION_CONSTANT:
-            message = f"function constant index {mark.arguments} is out of bounds: must be between 0 and {names.LAST_FUNCTION_CONSTANT}"
+            last = names.LAST_FUNCTION_CONSTANT
+            message = (
+                f"function constant index {mark.arguments} is out of bounds: must be between 0 and {last}"
+            )
             yield Finding("msl-limit", mark.at, message)
-        base = "".join(w for w in t.base if w not in ("metal", "::"))
-        is_value = (
-            base in names.SCALARS | names.VECTORS | names.SIGNS
-            or base not in unit.classes | dict.fromkeys(names.MATRICES)
-        )
-        if not is_value or t.levels or unit.words[t.end] == "[":
+        known = unit.classes.get(t.base[-1])
+        is_object = t.base[-1] in names.MATRICES or (known is not None and unit.words[known.start] != "enum")
+        if is_object or t.levels or unit.words[t.end] == "[":
             message = f"function constant `{unit.words[t.name]}` must be a scalar or a vector"
             yield unit.finding("msl-scope", t.name, message, "use one function constant for each value")
 
@@ -192,13 +192,17 @@ def bare_pointers(unit: Unit) -> Iterator[Finding]:
         if word not in types or words[k + 1] not in ("*", "&") or unit.is_member(k):
             continue
         first = k
-        while (
-            words[first - 1]
-            in SPACES
-            | {"const", "volatile", "unsigned", "signed", "long", "short", "metal", "::", "coherent"}
-            or words[first - 1] == ")"
-            and words[first - 4 : first - 2] == ["coherent", "("]
-        ):
+        while words[first - 1] in SPACES | {
+            "const",
+            "volatile",
+            "unsigned",
+            "signed",
+            "long",
+            "short",
+            "metal",
+            "::",
+            "coherent",
+        } or (words[first - 1] == ")" and words[first - 4 : first - 2] == ["coherent", "("]):
             first -= 4 if words[first - 1] == ")" else 1
         if (
             SPACES.isdisjoint(words[first:k])

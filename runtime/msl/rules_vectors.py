@@ -44,8 +44,9 @@ def component_addresses(unit: Unit) -> Iterator[Finding]:
 
 def component_references(unit: Unit) -> Iterator[Finding]:
     """A reference that may be written does not name a component: in a declaration, or as an argument."""
+    written = _written_parameters(unit)
     for f, vectors in _functions(unit):
-        for first, last in (*_initialisers(unit, f), *_arguments(unit, f)):
+        for first, last in (*_initialisers(unit, f), *_arguments(unit, f, written)):
             if unit.words[first].isidentifier() and _end(unit, first) == last:
                 if _is_component(unit, vectors, first, last):
                     message = "a reference cannot name a vector's component"
@@ -78,20 +79,23 @@ def _initialisers(unit: Unit, f: Function) -> Iterator[tuple[int, int]]:
             yield t.end + 1, last - 1
 
 
-def _arguments(unit: Unit, f: Function) -> Iterator[tuple[int, int]]:
-    """The arguments that a function passes to references: of the text's functions that have one meaning, and of the
+def _written_parameters(unit: Unit) -> dict[str, list[int]]:
+    """Which parameters are references that are written, of the text's functions that have one meaning and of the
     library's."""
-    words = unit.words
     written: dict[str, list[int]] = {name: [1] for name in _WRITERS}
-    several = set[str]()
     for g in unit.functions:
-        name = words[g.name]
-        several |= {name} & written.keys()
-        parameters = unit.parameters(g)
-        written[name] = [i for i, t in enumerate(parameters) if _is_written_reference(unit, t)]
+        name, parameters = unit.words[g.name], unit.parameters(g)
+        found = [i for i, t in enumerate(parameters) if _is_written_reference(unit, t)]
+        written[name] = [] if name in written else found
+    return {name: which for name, which in written.items() if which}
+
+
+def _arguments(unit: Unit, f: Function, written: Mapping[str, list[int]]) -> Iterator[tuple[int, int]]:
+    """The arguments that a function passes to references."""
+    words = unit.words
     assert f.body is not None
     for k in range(f.body[0] + 1, f.body[1]):
-        if words[k] in written and words[k] not in several and words[k + 1] == "(":
+        if words[k] in written and words[k + 1] == "(":
             ranges = list(split(unit.view, k + 1, unit.view.pairs[k + 1]))
             yield from (ranges[i] for i in written[words[k]] if i < len(ranges))
 

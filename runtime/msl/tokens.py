@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from typing import NamedTuple
 
 from metaljit.frozen import frozen, mutable
 
@@ -37,9 +38,8 @@ _MARKER = re.compile(r'#\s*(?:line\s+)?(\d+)\s+"((?:[^"\\]|\\.)*)"')
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 
 
-@frozen
-class Position:
-    """Where a token stands in the user's text, 1-based."""
+class Position(NamedTuple):
+    """Where a token stands in the user's text, 1-based. A tuple, since every token has one."""
 
     file: str
     line: int
