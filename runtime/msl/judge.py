@@ -43,10 +43,8 @@ _ARTIFACTS = (
 )
 # C++20, which the other reading has: what Apple's compiler refuses of it, and does not take as an extension.
 _LATER = re.compile(r"\[-Werror,-Wc\+\+20-[\w-]+\]$")
-_REFUSED_LATER = re.compile(
-    r"missing 'typename' prior to dependent type name '.*'(?= is)|aggregate initialization of type '.*' from a "
-    r"parenthesized list of values(?= is)"
-)
+_TYPENAME = re.compile(r"missing 'typename' prior to dependent type name '.*'(?= is)")
+_CONSTRUCTOR = re.compile(r"no matching constructor for initialization of '(?:__private )?(\w+)'")
 _OURS = re.compile(
     r"__global_host|__global_device|__local|__private|__generic|__global\b|\bconst\b|\bvolatile\b"
 )
@@ -94,13 +92,25 @@ def judge(unit: Unit) -> Verdict:
     unread: dict[int, Finding] = {}
     for e in _errors(done.stderr.decode(errors="replace")):
         at = place.token(e.file, e.line, e.column) or 0
-        if _LATER.search(e.text):
-            if found := _REFUSED_LATER.match(e.text):
-                about.setdefault(at, Finding("msl-refused", at, named(found[0])))
-        elif not _is_artifact(e):
+        if later := _later(unit, e):
+            about.setdefault(at, Finding("msl-refused", at, named(later)))
+        elif not _LATER.search(e.text) and not _is_artifact(e):
             found = about if _is_about_spaces(e) else unread
             found.setdefault(at, Finding("msl-address-space", at, named(e.text) + _reason(e)))
     return Verdict(tuple(about[at] for at in sorted(about)), tuple(unread[at] for at in sorted(unread)))
+
+
+def _later(unit: Unit, e: _Error) -> str:
+    """What Apple's compiler says of C++20: a type without `typename`, and an object without constructors made by
+    parentheses. Empty for everything else."""
+    if found := _TYPENAME.match(e.text):
+        return found[0]
+    found = _CONSTRUCTOR.match(e.text)
+    known = unit.classes.get(found[1]) if found else None
+    if found is None or known is None or ":" in unit.words[known.start : known.body[0]]:
+        return ""
+    has_constructors = any(f.owner == found[1] == unit.words[f.name] for f in unit.functions)
+    return "" if has_constructors else f"no matching constructor for initialization of '{found[1]}'"
 
 
 def named(text: str) -> str:
