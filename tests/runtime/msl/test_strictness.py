@@ -81,6 +81,11 @@ PAIRS: dict[str, tuple[str, int, str, str]] = {
     "the suffix of a whole number": ("msl-refused", 4, body("half x = 1h;"), body("half x = 1.h;")),
     # kernels
     "no index": ("msl-kernel", 3, top("kernel void k(device float* a [[buffer]]) { }"), top("kernel void k(device float* a) { }")),
+    "two indices": ("msl-kernel", 3, top("kernel void k(device float* a [[buffer(0), buffer(1)]]) { }"), top("kernel void k(device float* a [[buffer(0)]], device float* b [[buffer(1)]]) { }")),
+    "a buffer as a texture": ("msl-kernel", 3, top("kernel void k(device float* a [[texture(0)]]) { }"), top("kernel void k(array<texture2d<float>, 4> a [[texture(0)]]) { }")),
+    "a texture as a buffer": ("msl-kernel", 3, top("kernel void k(texture2d<float> a [[buffer(0)]]) { }"), top("kernel void k(metal::texture2d<float> a [[texture(0)]], depth2d<float> d [[texture(1)]]) { }")),
+    "a sampler as a texture": ("msl-kernel", 3, top("kernel void k(sampler a [[texture(0)]]) { }"), top("kernel void k(sampler a [[sampler(0)]]) { }")),
+    "a kernel's deduced result": ("msl-kernel", 3, top("kernel auto k(device float* a) { }"), top("auto f(float a) { return a; }")),
     "other parameters of an instantiation": (
         "msl-refused", 4,
         top('template <typename T> kernel void k(device T* a [[buffer(0)]]) { a[0] = 1; }\ntemplate [[host_name("f")]] kernel void k<float>(device int* a [[buffer(0)]]);'),
@@ -142,7 +147,9 @@ def test_an_error_in_the_library_is_told_once_where_it_is_used() -> None:
 
 
 def test_no_error_is_lost() -> None:
-    wrong = "a[i] = max(a[i], 3);\nint x{0} = y{0};\ndouble d{0};\nthread float* q{0} = a;\nfloat* p{0} = a;\n"
+    wrong = (
+        "a[i] = max(a[i], 3);\nint x{0} = y{0};\ndouble d{0};\nthread float* q{0} = a;\nfloat* p{0} = a;\n"
+    )
     found = errors(check(body("".join(wrong.format(n) for n in range(30)))))
     assert [line for line, _ in found] == list(range(4, 154))
 
