@@ -9,6 +9,25 @@ from metaljit.runtime.msl.declarations import SPACES, Class, Function, Variable
 from metaljit.runtime.msl.tokens import past_angle
 from metaljit.runtime.msl.unit import Finding, Typed, Unit, is_known
 
+# What may stand between an address space and a type.
+_BEFORE_A_TYPE = (
+    SPACES
+    | names.SIGNS
+    | {
+        "const",
+        "volatile",
+        "long",
+        "short",
+        "metal",
+        "::",
+        "static",
+        "inline",
+        "constexpr",
+        "METAL_FUNC",
+        "friend",
+        "extern",
+    }
+)
 _RESOURCES = frozenset({"buffer", "texture", "sampler"})
 
 
@@ -174,11 +193,7 @@ def address_spaces(unit: Unit) -> Iterator[Finding]:
             star = unit.words[at]
             if star == "[":
                 continue  # an array as a parameter is taken to be in thread memory
-            message = (
-                f"{'reference' if star == '&' else 'pointer'} type must have explicit address space qualifier"
-            )
-            help = f"write `device {typed.text}{star}`, or constant, threadgroup or thread"
-            yield unit.finding("msl-address-space", at, message, help)
+            yield _spaceless(unit, at, typed.text)
 
 
 def bare_pointers(unit: Unit) -> Iterator[Finding]:
@@ -192,26 +207,25 @@ def bare_pointers(unit: Unit) -> Iterator[Finding]:
         if word not in types or words[k + 1] not in ("*", "&") or unit.is_member(k):
             continue
         first = k
-        while words[first - 1] in SPACES | {
-            "const",
-            "volatile",
-            "unsigned",
-            "signed",
-            "long",
-            "short",
-            "metal",
-            "::",
-            "coherent",
-        } or (words[first - 1] == ")" and words[first - 4 : first - 2] == ["coherent", "("]):
+        while words[first - 1] in _BEFORE_A_TYPE or (
+            words[first - 1] == ")" and words[first - 4 : first - 2] == ["coherent", "("]
+        ):
             first -= 4 if words[first - 1] == ")" else 1
         if (
             SPACES.isdisjoint(words[first:k])
             and "coherent" not in words[first:k]
             and words[first - 1] != "operator"
         ):
-            message = f"{'reference' if words[k + 1] == '&' else 'pointer'} type must have explicit address space qualifier"
-            help = f"write `device {word}{words[k + 1]}`, or constant, threadgroup or thread"
-            yield unit.finding("msl-address-space", k + 1, message, help)
+            yield _spaceless(unit, k + 1, word)
+
+
+def _spaceless(unit: Unit, at: int, type_: str) -> Finding:
+    """The finding about the `*` or `&` at a word, behind a type."""
+    star = unit.words[at]
+    message = f"{'reference' if star == '&' else 'pointer'} type must have explicit address space qualifier"
+    return unit.finding(
+        "msl-address-space", at, message, f"write `device {type_}{star}`, or constant, threadgroup or thread"
+    )
 
 
 def _types(unit: Unit) -> Iterator[Typed]:

@@ -49,6 +49,7 @@ PAIRS: dict[str, tuple[str, int, str, str]] = {
     "a sum of other types": ("msl-refused", 4, body("int4 v = int4(1) + uint4(2u);"), body("int4 v = int4(1) + int4(uint4(2u));")),
     # pointers where no variable is declared
     "a template argument": ("msl-address-space", 4, body("metal::array<float*, 2> p;"), body("metal::array<device float*, 2> p; p[0] = a;")),
+    "a pointer behind other words": ("msl-address-space", 3, top("static inline float* f(device float* p) { return p; }"), top("device static inline float* f(device float* p) { return p; }\nvoid g(device metal::float4* q, volatile device unsigned int* r) { }")),
     "sizeof": ("msl-address-space", 4, body("c[i] = sizeof(float*);"), body("c[i] = sizeof(device float*) + sizeof(float) * 2;")),
     "an operator's result": ("msl-address-space", 3, top("struct S { float v[4]; float& operator[](int i) { return v[i]; } };"), top("struct S { float v[4]; thread float& operator[](int i) { return v[i]; } };")),
     "sincos in device memory": ("msl-address-space", 4, body("a[i] = sincos(a[i], a[0]);"), body("float s; a[i] = sincos(a[i], s) + precise::sincos(a[i], s);")),
