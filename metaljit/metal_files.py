@@ -24,7 +24,7 @@ from .runtime.emulator.sanitizer import sanitizing
 from .runtime.msl.compile import FILE, VERSIONS, Options
 from .runtime.msl.kernels import Input
 from .runtime.msl.names import THREADGROUP_MEMORY
-from .source import Diagnostic, KernelFault, LaunchFault
+from .source import Diagnostic, KernelFault, LaunchFault, undecodable
 
 Extent = int | tuple[int, ...]
 _TYPES = {
@@ -40,10 +40,10 @@ def load_metal(path: str | os.PathLike[str], **options: Any) -> MetalFile:
     """The kernels of a `.metal` file; headers are looked for beside it. Options as for `metal_from_text`."""
     name = os.fspath(path)
     try:
-        with open(name, encoding="utf-8") as file:
-            text = file.read()
+        with open(name, "rb") as file:
+            text = file.read().decode()
     except (OSError, UnicodeDecodeError) as e:
-        reason = e.strerror if isinstance(e, OSError) else "it is no UTF-8 text"
+        reason = e.strerror if isinstance(e, OSError) else f"it is no UTF-8 text: {undecodable(e)}"
         raise LaunchFault(
             Diagnostic("unreadable-file", f"{name} cannot be read: {reason}", help="name a .metal file")
         ) from e

@@ -36,6 +36,10 @@ _SPELLINGS = (
         re.compile(r"^declaration requires a global constructor"),
         "the value of a program-scope constant must be constant",
     ),
+    (
+        re.compile(r"^address of overloaded function '([^']*)' cannot be static_cast to type .*"),
+        r"no instantiation of `\1` has these parameters",
+    ),
     (re.compile(r"^variable length arrays.*"), "variable length arrays are not supported in Metal"),
     (
         re.compile(r"no member named '__emu_put_(\w+)'.*"),
@@ -80,6 +84,7 @@ def check(
     `include` are folders of headers, `defines` macros; an empty value defines a name. DeviceFault where there is no
     compiler to check with.
     """
+    source = clang.plain(source)
     places = Places(Tokens(), file, source)
     unreadable = _unreadable(source)
     if unreadable is not None:
@@ -157,14 +162,19 @@ class _Check:
             code = clang.llvm(t.source(tuple(t.kernels)))
             found += [recursion.finding(unit, f) for f in recursion.confirmed(suspicion.open, unit, code)]
         judged, reason = _judged(verdict, places, (*found, *of_clang))
-        # What a reading that knows more about a place says is not said again in other words.
-        lines = {places.line_of(f.at) for f in found if f.severity == "error"}
+        # What a reading that knows more about a place says is not said again in other words. Clang does not see spaces.
+        wrong = [f for f in found if f.severity == "error"]
+        lines = {places.line_of(f.at) for f in wrong}
         of_spaces = [f for f in verdict.findings if judged and places.line_of(f.at) not in lines]
         spaces = {f.at for f in of_spaces}
-        found += [f for f in of_clang if places.line_of(f.at) not in lines and f.at not in spaces]
+        said = {places.line_of(f.at) for f in wrong if f.slug != "msl-address-space"}
+        found += [f for f in of_clang if places.line_of(f.at) not in said and f.at not in spaces]
         found += of_spaces
         found.sort(key=lambda f: f.at)
-        return Report(self.file, tuple(_drawn(places, f) for f in found), judged, reason)
+        drawn = dict.fromkeys(
+            _drawn(places, f) for f in found
+        )  # a macro's mistake is one, however often it is used
+        return Report(self.file, tuple(drawn), judged, reason)
 
     def _of_clang(self, messages: Sequence[Message], limits: Mapping[int, int]) -> list[Finding]:
         if not messages:

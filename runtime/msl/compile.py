@@ -74,6 +74,8 @@ Severity = Literal["error", "warning", "note"]
 _MESSAGE = re.compile(
     r"(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?P<severity>fatal error|error|warning|note): (?P<text>.*)"
 )
+# What the library asserts is said in its own words.
+_ASSERTION = re.compile(r"^static assertion failed(?: due to requirement '.*?')?: ")
 
 
 @frozen
@@ -111,6 +113,11 @@ class Options:
 DEFAULT = Options()
 
 
+def plain(source: str) -> str:
+    """A text as clang reads it: without the mark of its byte order, every line ended by a line feed."""
+    return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
 def preprocess(source: str, options: Options = DEFAULT) -> str:
     """The text after `clang -E`, with line markers. Refused where a header or a bracket of `#if` is missing."""
     major, minor = options.version
@@ -129,7 +136,8 @@ def preprocess(source: str, options: Options = DEFAULT) -> str:
 
 def check(cpp: str) -> tuple[Message, ...]:
     """What clang says of a translated text without making code of it."""
-    done = toolchain.find().clang((*_compile_flags(()), "-fsyntax-only", "-"), cpp)
+    flags = ("-ferror-limit=1000", "-fsyntax-only", "-")  # all errors at once
+    done = toolchain.find().clang((*_compile_flags(()), *flags), cpp)
     return tuple(_messages(done.stderr)) or (() if done.returncode == 0 else tuple(_none(done)))
 
 
@@ -192,7 +200,10 @@ def _compile_flags(flags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _messages(stderr: bytes) -> list[Message]:
-    """Clang's messages, those about the library's own text moved to the note that names the user's line."""
+    """Clang's messages, those about the library's own text moved to the note that names the user's line.
+
+    Clang names that line behind the first of several errors in one place of the library: the others go.
+    """
     found: list[Message] = []
     pending: Message | None = None
     for line in stderr.decode(errors="replace").splitlines():
@@ -204,16 +215,19 @@ def _messages(stderr: bytes) -> list[Message]:
         )
         message = Message(match["file"], int(match["line"]), int(match["column"]), severity, match["text"])
         is_ours = message.file.startswith(EMULATOR)
+        if severity != "note" and not is_ours:
+            pending = None
         if is_ours and severity == "error":
             pending = message
         elif is_ours:
             continue
         elif severity == "note" and pending is not None:
-            found.append(Message(message.file, message.line, message.column, pending.severity, pending.text))
+            text = _ASSERTION.sub("", pending.text)
+            found.append(Message(message.file, message.line, message.column, pending.severity, text))
             pending = None
         else:
             found.append(message)
-    if pending is not None:
+    if pending is not None and all(m.severity != "error" for m in found):
         found.append(pending)
     return found
 

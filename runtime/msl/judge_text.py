@@ -48,6 +48,7 @@ def opencl(unit: Unit) -> Tokens:
     seen: set[tuple[object, ...]] = set()
     for f in unit.functions:
         _method(unit, tokens, f, seen)
+        _array_parameters(unit, tokens, f)
     _constants(unit, tokens)
     for k in _threadgroup_variables(unit):
         _threadgroup_variable(unit, tokens, k)
@@ -128,6 +129,14 @@ def _method(unit: Unit, tokens: Tokens, f: Function, seen: set[tuple[object, ...
         while words[at + 1] in ("const", "volatile"):
             at += 1
         tokens.append(index[at], " __judge_thread")
+
+
+def _array_parameters(unit: Unit, tokens: Tokens, f: Function) -> None:
+    """An array as a parameter is in thread memory, also where a template deduces it."""
+    for t in unit.parameters(f):
+        if t.levels and unit.words[t.levels[-1].at] == "[" and not t.levels[-1].spaces:
+            i = unit.view.index[t.start]
+            tokens.words[i] = f"__judge_thread {tokens.words[i]}"
 
 
 def _once(

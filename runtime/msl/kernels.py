@@ -77,7 +77,9 @@ def collect(text: Text) -> tuple[dict[str, Kernel], dict[str, Constant]]:
         if d.template is None and not d.owner:
             kernel = _kernel(text, d, positions)
             kernels.setdefault(kernel.name, kernel)
-    by_name = {text.view.words[d.name]: d for d in reversed(primaries)}
+    by_name: dict[str, list[Function]] = {}
+    for d in primaries:
+        by_name.setdefault(text.view.words[d.name], []).append(d)
     for i in instantiations:
         instantiated = _instantiation(text, i, by_name, positions)
         if instantiated is not None:
@@ -99,7 +101,7 @@ def _kernel(text: Text, d: Function, positions: list[Position]) -> Kernel:
 
 
 def _instantiation(
-    text: Text, d: Instantiation, primaries: Mapping[str, Function], positions: list[Position]
+    text: Text, d: Instantiation, primaries: Mapping[str, list[Function]], positions: list[Position]
 ) -> Kernel | None:
     """Takes an explicit instantiation of a kernel out of the text, and keeps it under its host name."""
     words, index = text.view.words, text.view.index
@@ -110,14 +112,25 @@ def _instantiation(
     end = text.view.pairs[d.end - 1] if words[d.end - 1] == ")" else d.end
     first = _expression_start(words, d.start, end)
     function = next((w for w in reversed(words[first : _angle(words, first, end)]) if w.isidentifier()), "")
-    primary = primaries.get(function)
-    if primary is None or not name:
+    same = primaries.get(function)
+    if same is None or not name:
         return None
-    call = " ".join(cpp(words[first:end]))
+    call, primary = " ".join(cpp(words[first:end])), same[0]
+    if end < d.end:  # with parameters, which tell overloads apart
+        parts = list(split(text.view, end, d.end - 1))
+        primary = next((p for p in same if len(list(split(text.view, *p.parameters))) == len(parts)), primary)
+        types = ", ".join(_plain_type(words[a : b + 1]) for a, b in parts)
+        call = f"static_cast<void (*)({types})>({call})"
     most_threads = _most_threads(d.attributes + primary.attributes)
     return Kernel(
         name, call, d.scope, tuple(_inputs(text, primary.parameters)), positions[index[first]], most_threads
     )
+
+
+def _plain_type(words: Sequence[str]) -> str:
+    """The erased type of a parameter."""
+    name = declared(words)
+    return " ".join(cpp([w for i, w in enumerate(words) if i != name]))
 
 
 def _angle(words: Sequence[str], first: int, end: int) -> int:

@@ -32,14 +32,18 @@ def suspicion(unit: Unit) -> Suspicion:
         return Suspicion((), ())
     defined: dict[str, list[Function]] = {}
     for f in unit.functions:
-        if f.body and unit.words[f.name] != "operator":
+        if f.body and unit.words[f.name] != "operator" and not f.is_kernel:  # nobody calls a kernel
             defined.setdefault(unit.words[f.name], []).append(f)
     calls = {name: _called(unit, same, defined) for name, same in defined.items()}
     certain: list[Function] = []
     open_: list[Function] = []
     for cycle in cycles(calls):
         is_certain = all(
-            len(defined[n]) == 1 and not defined[n][0].template and not defined[n][0].owner for n in cycle
+            len(defined[n]) == 1
+            and not defined[n][0].template
+            and not defined[n][0].owner
+            and n not in names.FUNCTIONS
+            for n in cycle
         )
         (certain if is_certain else open_).append(defined[cycle[0]][0])
     return Suspicion(tuple(certain), tuple(open_))

@@ -22,6 +22,7 @@ from metaljit.frozen import mutable
 from metaljit.runtime.msl.declarations import Class, Declaration, Function, View, declarations, view
 from metaljit.runtime.msl.kernels import DROPPED, Constant, Kernel, Text, collect, cpp, declared, entry, split
 from metaljit.runtime.msl.loops import mark_loops
+from metaljit.runtime.msl.names import LATER_WORDS
 from metaljit.runtime.msl.tokens import NUMBER, WORD, Tokens, lex, past_angle
 
 _FLOAT = re.compile(r"(?!0[xX])[\d.']*(?:\d|\.)(?:[eE][+-]?\d+)?|0[xX][\da-fA-F.']+[pP][+-]?\d+")
@@ -89,6 +90,8 @@ def _words(tokens: Tokens, view: View) -> None:
             tokens.blank(i, index[view.pairs[k + 1]])
         elif word in DROPPED and not _is_member(words, k):
             tokens.replace(i, "")
+        elif word in LATER_WORDS:
+            tokens.replace(i, f"{word}_")
 
 
 def _shifts(tokens: Tokens, view: View) -> None:

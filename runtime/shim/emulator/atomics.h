@@ -60,7 +60,6 @@ typedef _atomic<int> atomic_int;
 typedef _atomic<uint> atomic_uint;
 typedef _atomic<bool> atomic_bool;
 typedef _atomic<float> atomic_float;
-typedef _atomic<long> atomic_long;
 typedef _atomic<ulong> atomic_ulong;
 
 #define __EMU_RELAXED(order)                                                                                           \

@@ -102,6 +102,10 @@ struct vec : __judge_parts<T, N> {
     __judge_arithmetic(&) __judge_arithmetic(|) __judge_arithmetic(^) __judge_arithmetic(<<) __judge_arithmetic(>>)
     __judge_comparison(<) __judge_comparison(>) __judge_comparison(<=) __judge_comparison(>=)
     __judge_comparison(==) __judge_comparison(!=)
+    template <typename U>
+    friend V operator<<(V, vec<U, N>);
+    template <typename U>
+    friend V operator>>(V, vec<U, N>);
     friend vec<bool, N> operator&&(V, V);
     friend vec<bool, N> operator||(V, V);
     friend vec<bool, N> operator!(V);
@@ -119,6 +123,8 @@ struct packed<vec<T, N>> : __judge_parts<T, N> {
     packed() = default;
     constexpr packed(T) : __judge_parts<T, N>(0) {}
     constexpr packed(vec<T, N>) : __judge_parts<T, N>(0) {}
+    template <typename U>
+    constexpr explicit packed(vec<U, N>) : __judge_parts<T, N>(0) {}
     template <typename A, typename B, typename... R>
     constexpr packed(A, B, R...) : __judge_parts<T, N>(0) {}
     template <typename U>

@@ -96,7 +96,14 @@ def test_attributes(text: str, expected: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place"), [("int f() {\n  (1;\n}", (3, 1)), ("int a;\n }", (2, 2)), ("void f() {\n", (1, 10))]
+    ("text", "place"),
+    [
+        ("int f() {\n  (1;\n}", (2, 3)),
+        ("int f() {\n 1);\n}", (2, 3)),
+        ("int f() {\n a[(1];\n}", (2, 4)),
+        ("int a;\n }", (2, 2)),
+        ("void f() {\n", (1, 10)),
+    ],
 )
 def test_brackets_without_partners(text: str, place: tuple[int, int]) -> None:
     with pytest.raises(Unbalanced) as caught:
