@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import metaljit.metalcompute as mc
+from metaljit.metalcompute_objects import Buffer, Function, Kernel
 
 F = np.float32
 ADD = """#include <metal_stdlib>
@@ -36,6 +37,7 @@ kernel void square(const device float* a [[buffer(0)]], device float* b [[buffer
 kernel void bytes(const device uchar* a [[buffer(0)]], device uchar* b [[buffer(1)]],
                   uint id [[thread_position_in_grid]]) { b[id] = a[id] + 2; }
 """
+STRAY = "<class 'metalcompute.Run'> returned a result with an exception set"
 ENDLESS = """kernel void endless(device int* a [[buffer(0)]], uint id [[thread_position_in_grid]]) {
     while (a[0] == 0) { a[1] = 1; }
 }
@@ -49,7 +51,7 @@ def gpu() -> mc.Device:
 
 
 @pytest.fixture(scope="module")
-def kernel(gpu: mc.Device) -> mc.Kernel:
+def kernel(gpu: mc.Device) -> Kernel:
     return gpu.kernel(ADD)
 
 
@@ -82,14 +84,14 @@ def test_devices() -> None:
         mc.Device("0")
 
 
-def test_texts_of_objects(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_texts_of_objects(gpu: mc.Device, kernel: Kernel) -> None:
     function = kernel.function("next")
     buffer = gpu.buffer(8)
     shown = [str(x) for x in (kernel, function, buffer, function(1, buffer))]
     assert shown == [f"metalcompute.{x}" for x in ("Kernel", "Function", "Buffer(length=8)", "Run")]
 
 
-def test_buffers_of_ours_are_shared_and_others_copied(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_buffers_of_ours_are_shared_and_others_copied(gpu: mc.Device, kernel: Kernel) -> None:
     add, a, b = kernel.function("add"), np.arange(1000, dtype=F), array("f", [2] * 1000)
     c = gpu.buffer(4000)
     add(1000, a, b, c)
@@ -106,7 +108,7 @@ def test_buffers_of_ours_are_shared_and_others_copied(gpu: mc.Device, kernel: mc
     assert (np.frombuffer(c, F) == 10).all()
 
 
-def test_runs_go_on_in_the_background_in_order(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_runs_go_on_in_the_background_in_order(gpu: mc.Device, kernel: Kernel) -> None:
     buffer, function = gpu.buffer(4 * 1024), kernel.function("next")
     runs = [function(1024, buffer) for _ in range(20)]
     del runs[-1]  # waits for it, and so for all
@@ -115,20 +117,20 @@ def test_runs_go_on_in_the_background_in_order(gpu: mc.Device, kernel: mc.Kernel
 
 
 @pytest.mark.parametrize(("count", "total"), [(1, 1024), (1024, 1024), (1025, 2048), (3.9, 1024)])
-def test_the_grid_is_whole_groups(gpu: mc.Device, kernel: mc.Kernel, count: Any, total: int) -> None:
+def test_the_grid_is_whole_groups(gpu: mc.Device, kernel: Kernel, count: Any, total: int) -> None:
     out = gpu.buffer(8)
     kernel.function("sizes")(count, out)
     assert np.frombuffer(out, np.uint32).tolist() == [total, 1024]
 
 
 @pytest.mark.parametrize("count", [0, -1, -5000])
-def test_no_threads_are_no_run(gpu: mc.Device, kernel: mc.Kernel, count: int) -> None:
+def test_no_threads_are_no_run(gpu: mc.Device, kernel: Kernel, count: int) -> None:
     out = gpu.buffer(8)
     kernel.function("sizes")(count, out)
     assert np.frombuffer(out, np.uint32).tolist() == [0, 0]
 
 
-def test_what_overhangs_in_the_last_page_does_no_harm(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_what_overhangs_in_the_last_page_does_no_harm(gpu: mc.Device, kernel: Kernel) -> None:
     for n in (1, 1023, 5000):
         out = gpu.buffer(4 * n)
         kernel.function("add")(n, np.ones(n, F), np.ones(n, F), out)
@@ -196,7 +198,7 @@ def test_a_view_outlives_its_buffer(gpu: mc.Device) -> None:
     assert view.tobytes() == b"abc"
 
 
-def test_arguments_of_the_objects(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_arguments_of_the_objects(gpu: mc.Device, kernel: Kernel) -> None:
     function, buffer = kernel.function("next"), gpu.buffer(4)
     words: list[tuple[Any, type[Exception], str]] = [
         (lambda: gpu.kernel(), TypeError, "function takes exactly 1 argument (0 given)"),
@@ -207,16 +209,16 @@ def test_arguments_of_the_objects(gpu: mc.Device, kernel: mc.Kernel) -> None:
         (lambda: kernel.function(b"next"), TypeError, "argument 2 must be str, not bytes"),
         (lambda: kernel.function("other"), mc.error, "Function not found"),
         (
-            lambda: mc.Kernel(kernel, "x"),
+            lambda: Kernel(kernel, "x"),
             mc.error,
             "First argument should be a metalcompute.Device object",
         ),
         (
-            lambda: mc.Function(gpu, "x"),
+            lambda: Function(gpu, "x"),
             mc.error,
             "First argument should be a metalcompute.Kernel object",
         ),
-        (lambda: mc.Buffer(kernel, 1), mc.error, "First argument should be a metalcompute.Device object"),
+        (lambda: Buffer(kernel, 1), mc.error, "First argument should be a metalcompute.Device object"),
         (lambda: function(), mc.error, "Buffer not found"),
         (lambda: function(1), mc.error, "Buffer not found"),
         (
@@ -226,8 +228,8 @@ def test_arguments_of_the_objects(gpu: mc.Device, kernel: mc.Kernel) -> None:
         ),
         (lambda: function(buffer, buffer), mc.error, "First argument should be an integer kernel count"),
         (lambda: function(1, "x"), mc.error, "Unsupported input format"),
-        (lambda: function(1j, buffer), SystemError, "bad argument to internal function"),
-        (lambda: function(float("nan"), buffer), SystemError, "bad argument to internal function"),
+        (lambda: function(1j, buffer), SystemError, STRAY),
+        (lambda: function(float("nan"), buffer), SystemError, STRAY),
     ]
     for use, kind, text in words:
         with pytest.raises(kind) as caught:
@@ -322,7 +324,7 @@ def test_the_check_of_every_access_reports_what_overhangs() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_has_a_queue_of_its_own(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_a_forked_child_has_a_queue_of_its_own(gpu: mc.Device, kernel: Kernel) -> None:
     buffer = gpu.buffer(4 * 1024)
     kernel.function("next")(1024, buffer)
     child = os.fork()

@@ -52,6 +52,11 @@ def levels(kernel: ir.Kernel) -> dict[int, Level]:
     return _analysed(kernel).levels
 
 
+def promises(kernel: ir.Kernel) -> frozenset[int]:
+    """The variables that hold a `uniform(…)` which all threads of a group come to, and so can be compared among them."""
+    return frozenset(_analysed(kernel).promises)
+
+
 def flat_thread(kernel: ir.Kernel) -> ir.Expr:
     """The thread's index in its group, last axis fastest."""
     variables = kernel.positions[len(kernel.threads) :]
@@ -125,6 +130,7 @@ class _Walk:
             tuple[list[Condition], list[Condition]]
         ] = []  # who broke off, who went on to the next turn
         self.diagnostics: list[Diagnostic] = []
+        self.promises: set[int] = set()
 
     # ---- control flow ----
 
@@ -256,6 +262,11 @@ class _Walk:
         match s:
             case ir.Let(var, value, _) | ir.Assign(var, value, _):
                 self.bind(var.number, value)
+                if isinstance(value, ir.Same) and self.control() is Level.GROUP:
+                    known = isinstance(value.value, ir.Read) and value.value.var.number in self.promises
+                    self.promises |= set() if known else {var.number}
+                else:
+                    self.promises.discard(var.number)
             case ir.Declare(var, value, _):
                 self.raise_to(var.number, Level.GROUP)
                 if value is not None:

@@ -34,7 +34,7 @@ int __emu_run(const __emu::request* request, void (*entry)()) {
     if (!map_memory(*request, file)) return -1;
     watch(request->limit);
     bool sanitized = request->flags & run_sanitized;
-    if (sanitized) sanitize_begin();
+    if (sanitized) forget_promises(), sanitize_begin();
     run_grid(*request, entry, outcome);
     __emu_current = nullptr;
     if (sanitized && outcome->status != stopped) sanitize_end();

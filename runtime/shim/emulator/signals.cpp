@@ -18,12 +18,6 @@ int parent;
 double waited, limit;
 u64 seen_groups;
 
-position position_of(const thread& t) {
-    const size3 g = t.in->threadgroup_position_in_grid, full = t.in->dispatch_threads_per_threadgroup;
-    const size3 p = t.position_in_threadgroup;
-    return {{g.x * full.x + p.x, g.y * full.y + p.y, g.z * full.z + p.z}, g};
-}
-
 record* begin(record* r, u32 kind, u64 pc) {
     *r = {};
     r->kind = kind, r->count = 1, r->pc = pc;
@@ -86,6 +80,12 @@ void set_alarm(u64 microseconds) {
 }
 
 }  // namespace
+
+position position_of(const thread& t) {
+    const size3 g = t.in->threadgroup_position_in_grid, full = t.in->dispatch_threads_per_threadgroup;
+    const size3 p = t.position_in_threadgroup;
+    return {{g.x * full.x + p.x, g.y * full.y + p.y, g.z * full.z + p.z}, g};
+}
 
 record* report(u32 kind, u64 pc, u32 line, u32 column) {
     control& c = *page_of_outcome;
