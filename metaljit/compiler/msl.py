@@ -64,7 +64,7 @@ def emit(
     `buffers` are all arrays in `[[buffer(i)]]` order.
     """
     printer = prepared(Printer, kernel, uniforms, buffers, math)
-    printer.promised = promises(kernel)
+    printer.promised = promises(kernel) if kernel.threads else frozenset()
     entry, used = identifier(kernel.name), usage(kernel.body, printer.uses)
     element = f"{entry}_at" if kernel.kind == "map" else f"{entry}_thread"
     results = [Vec(b.dtype, b.lanes) if b.lanes > 1 else b.dtype for b in kernel.results]
