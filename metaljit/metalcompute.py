@@ -19,4 +19,7 @@ from metaljit.metalcompute_arguments import error
 from metaljit.metalcompute_objects import Device, get_devices
 from metaljit.metalcompute_simple import compile, init, release, rerun, run
 
+for _made in (Device, compile, get_devices, init, release, rerun, run):
+    _made.__module__ = __name__
+
 __all__ = ["Device", "compile", "error", "get_devices", "init", "release", "rerun", "run"]

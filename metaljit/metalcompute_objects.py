@@ -258,6 +258,9 @@ class Buffer(bytearray):
             raise AttributeError(f"'metalcompute.Buffer' object has no attribute '{name}'")
         return super().__getattribute__(name)
 
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _OF_BYTEARRAY]
+
     __iter__ = None  # type: ignore[assignment]
     __len__ = _refusal("object of type 'metalcompute.Buffer' has no len()")
     __getitem__ = _refusal("'metalcompute.Buffer' object is not subscriptable")
@@ -267,7 +270,7 @@ class Buffer(bytearray):
     __add__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _not_implemented
     __iadd__ = __imul__ = __lt__ = __le__ = __gt__ = __ge__ = _not_implemented
     __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # type: ignore[assignment]
-    __repr__, __reduce_ex__ = object.__repr__, Object.__reduce_ex__  # type: ignore[assignment]
+    __repr__, __reduce_ex__ = object.__repr__, Object.__reduce_ex__
 
     def __bool__(self) -> bool:
         return True

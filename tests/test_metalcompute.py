@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
@@ -66,7 +67,9 @@ def released() -> Iterator[None]:
 
 
 def test_the_module_has_metalcomputes_names() -> None:
-    assert {"init", "release", "compile", "run", "rerun", "get_devices", "Device", "error"} <= set(dir(mc))
+    names = {"init", "release", "compile", "run", "rerun", "get_devices", "Device", "error"}
+    assert {name for name in dir(mc) if name[0] not in "_@"} == names  # pytest adds some with "@"
+    assert all(getattr(mc, name).__module__ == "metaljit.metalcompute" for name in names)
     assert issubclass(mc.error, Exception)
 
 
@@ -80,8 +83,13 @@ def test_devices() -> None:
         assert str(mc.Device(*index)) == f"metalcompute.Device({found.deviceName})"
     with pytest.raises(mc.error, match=r"^Cannot create device$"):
         mc.Device(1)
-    with pytest.raises(SystemError, match="returned a result with an exception set"):
-        mc.Device("0")
+    for wrong in ("0", 0.5, None, 2**63, b""):
+        for call in (mc.Device, mc.init):
+            with pytest.raises(SystemError, match="returned a result with an exception set"):
+                call(wrong)
+    for named in (mc.init, mc.get_devices, mc.release):
+        with pytest.raises(TypeError, match=f"{named.__name__}\\(\\) takes no keyword arguments"):
+            named(device_index=0)
 
 
 def test_texts_of_objects(gpu: mc.Device, kernel: Kernel) -> None:
@@ -149,6 +157,7 @@ def test_what_overhangs_in_the_last_page_does_no_harm(gpu: mc.Device, kernel: Ke
         (np.float32(1), b"\0\0\x80\x3f"),
         (memoryview(b"abcd")[1:3], b"bc"),
         (np.arange(4, dtype=np.uint8).reshape(2, 2), bytes(range(4))),
+        (np.array([1], "M8[s]"), b"\1\0\0\0\0\0\0\0"),  # of no format that a memoryview knows
     ],
 )
 def test_what_makes_a_buffer(gpu: mc.Device, contents: Any, expected: bytes) -> None:
@@ -172,7 +181,7 @@ def test_what_makes_no_buffer(gpu: mc.Device, contents: Any) -> None:
 
 
 def test_a_buffer_has_the_buffer_protocol_and_nothing_else(gpu: mc.Device) -> None:
-    buffer = gpu.buffer(b"abc")
+    buffer: Any = gpu.buffer(b"abc")
     uses: list[Any] = [
         lambda: buffer[0],
         lambda: len(buffer),
@@ -183,14 +192,47 @@ def test_a_buffer_has_the_buffer_protocol_and_nothing_else(gpu: mc.Device) -> No
     for use in uses:
         with pytest.raises(TypeError):
             use()
-    for name in ("shape", "tobytes", "size", "T"):
+    for name in (
+        "shape",
+        "tobytes",
+        "size",
+        "T",
+        "append",
+        "decode",
+        "__len__",
+        "__iter__",
+        "__array_interface__",
+    ):
         assert not hasattr(buffer, name)
+    assert not [name for name in dir(buffer) if name[0] != "_"]
+    assert not isinstance(buffer, np.ndarray)
+    for things in (buffer, gpu, kernel_of(gpu)):
+        with pytest.raises(AttributeError):
+            things.x = 1
+        with pytest.raises(TypeError, match="cannot pickle"):
+            copy.copy(things)
     assert buffer == buffer
     assert buffer != gpu.buffer(b"abc")
     assert bool(buffer)
     assert {buffer: 1}[buffer] == 1
     assert bytearray(buffer) == b"abc"
     assert "object at" in repr(buffer)
+
+
+def kernel_of(gpu: mc.Device) -> Any:
+    return gpu.kernel(ADD)
+
+
+def test_numpy_takes_a_buffer_as_bytes(gpu: mc.Device) -> None:
+    buffer: Any = gpu.buffer(b"abc")
+    np.testing.assert_array_equal(buffer, [97, 98, 99])
+    assert np.stack([buffer, buffer]).tolist() == [[97, 98, 99]] * 2
+    assert type(np.zeros_like(buffer)) is np.ndarray
+    assert (np.ones(3) + buffer).tolist() == [98, 99, 100]
+    assert np.sum(buffer) == 294
+    assert b"x" + buffer == b"xabc"
+    np.asarray(buffer)[0] = 122
+    assert bytes(buffer) == b"zbc"
 
 
 def test_a_view_outlives_its_buffer(gpu: mc.Device) -> None:
@@ -228,7 +270,13 @@ def test_arguments_of_the_objects(gpu: mc.Device, kernel: Kernel) -> None:
         ),
         (lambda: function(buffer, buffer), mc.error, "First argument should be an integer kernel count"),
         (lambda: function(1, "x"), mc.error, "Unsupported input format"),
+        (
+            lambda: function(np.str_("1"), buffer),
+            mc.error,
+            "First argument should be an integer kernel count",
+        ),
         (lambda: function(1j, buffer), SystemError, STRAY),
+        (lambda: function(2**63, buffer), SystemError, STRAY),
         (lambda: function(float("nan"), buffer), SystemError, STRAY),
     ]
     for use, kind, text in words:
@@ -401,6 +449,7 @@ def test_arguments_of_the_simple_functions(released: None) -> None:
         (lambda: mc.compile("x", None), TypeError, "argument 2 must be str, not None"),
         (lambda: mc.run(i, i), TypeError, "function takes exactly 3 arguments (2 given)"),
         (lambda: mc.run(i, i, 1.5), TypeError, "'float' object cannot be interpreted as an integer"),
+        (lambda: mc.run(i, i, 2**70), OverflowError, "Python int too large to convert to C long"),
         (lambda: mc.run(i, i, 2**31), OverflowError, "signed integer is greater than maximum"),
         (lambda: mc.rerun(), TypeError, "function takes exactly 1 argument (0 given)"),
     ]

@@ -76,7 +76,9 @@ class Printer(Collectives):
     out: Emitter = field(default_factory=Emitter)
     scope: Scope = field(default_factory=Scope)
     result: str = ""
-    promised: frozenset[int] = frozenset()  # variables of which the emulator asks whether all threads hold one value
+    promised: frozenset[int] = (
+        frozenset()
+    )  # variables of which the emulator asks whether all threads hold one value
 
     def lines(self, e: ir.Expr) -> str:
         """The text of an expression; a long sum on several lines, a term on each."""

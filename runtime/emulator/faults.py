@@ -265,7 +265,8 @@ def _endless(r: Record, _: Context) -> str:
 
 def _promise(r: Record, _: Context) -> str:
     mine, other = (_promised(value, r.values[2]) for value in r.values[:2])
-    return f"uniform(…) promises one value to all threads of a group, and it is {mine} here and {other} in thread {r.other_thread}"
+    held = f"{mine} here and {other} in thread {r.other_thread}"
+    return f"uniform(…) promises one value to all threads of a group, and it is {held}"
 
 
 def _promised(value: int, kind: int) -> str:

@@ -18,7 +18,7 @@ from metaljit.frozen import frozen
 from metaljit.runtime.emulator.faults import Fault
 from metaljit.runtime.emulator.process import Binding, Run, run
 from metaljit.runtime.msl import compile as clang
-from metaljit.runtime.msl.check import check
+from metaljit.runtime.msl.check import BYTE_ORDER_MARK, check
 from metaljit.runtime.msl.compile import DEFAULT, Message, Options, Refused
 from metaljit.runtime.msl.kernels import Kernel
 from metaljit.runtime.msl.places import Edited, Places
@@ -38,7 +38,7 @@ class Library:
 
         Without `strict` a kernel is looked at when it is compiled, and by clang alone: for text that was made here.
         """
-        self.text, self.options = text, options
+        self.text, self.options = text.removeprefix(BYTE_ORDER_MARK), options
         self._functions: dict[tuple[object, ...], Function] = {}
         if strict:
             self._check()

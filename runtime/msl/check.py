@@ -49,6 +49,9 @@ _SPELLINGS = (
     (re.compile(r"\b_Float16\b"), "half"),
 )
 
+BYTE_ORDER_MARK = "\ufeff"
+_HALF = re.compile("[\ud800-\udfff]")  # a surrogate alone, which no encoding has
+
 
 @frozen
 class Report:
@@ -80,6 +83,7 @@ def check(
     `include` are folders of headers, `defines` macros; an empty value defines a name. DeviceFault where there is no
     compiler to check with.
     """
+    source = source.removeprefix(BYTE_ORDER_MARK)
     places = Places(Tokens(), file, source)
     unreadable = _unreadable(source)
     if unreadable is not None:
@@ -117,6 +121,8 @@ def _unreadable(source: str) -> tuple[int, str, str] | None:
             else "this is no Metal source"
         )
         return at, "there is a zero byte in the text", help
+    if half := _HALF.search(source):
+        return half.start(), "there is half a character in the text", "read the file as UTF-8"
     return None
 
 

@@ -61,7 +61,9 @@ def uniform(body: Body, node: tree.Call) -> Value:
         return value
     if isinstance(value.expr, ir.Const):
         return value
-    var = body.var("same", value.type)  # a statement: all threads come to it in the same order, or it is not checked
+    var = body.var(
+        "same", value.type
+    )  # a statement: all threads come to it in the same order, or it is not checked
     body.emit(ir.Let(var, ir.Same(value.expr), node.span))
     return replace(value, expr=ir.Same(ir.Read(var)))
 
