@@ -11,7 +11,7 @@ import subprocess
 import sys
 from array import array
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -206,7 +206,7 @@ def test_a_buffer_has_the_buffer_protocol_and_nothing_else(gpu: mc.Device) -> No
         assert not hasattr(buffer, name)
     assert not [name for name in dir(buffer) if name[0] != "_"]
     assert not isinstance(buffer, np.ndarray)
-    for things in (buffer, gpu, kernel_of(gpu)):
+    for things in (buffer, cast(Any, gpu), kernel_of(gpu)):
         with pytest.raises(AttributeError):
             things.x = 1
         with pytest.raises(TypeError, match="cannot pickle"):
