@@ -10,7 +10,8 @@ written if the run finds a fault, unless it is lenient.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from .runtime.msl.names import THREADGROUP_MEMORY
 from .source import Diagnostic, KernelFault, LaunchFault, undecodable
 
 Extent = int | tuple[int, ...]
+MOST_THREADS = 2**32 - 1
 _TYPES = {
     "bool": np.bool_, "char": np.int8, "int8_t": np.int8, "uchar": np.uint8, "uint8_t": np.uint8,
     "short": np.int16, "int16_t": np.int16, "ushort": np.uint16, "uint16_t": np.uint16,
@@ -148,10 +150,7 @@ class MetalKernel:
         size = _size(threadgroup) if threadgroup is not None else _usual(function, threads)
         if (threads is None) == (groups is None):
             raise self._fault("a grid is given either as threads= or as groups=")
-        if (
-            any(not 0 <= slot <= 30 for slot in memory or {})
-            or sum((memory or {}).values()) > THREADGROUP_MEMORY
-        ):
+        if not _is_memory(memory or {}):
             raise self._fault(
                 f"memory={memory} is no threadgroup memory: 31 arguments of {THREADGROUP_MEMORY} bytes together"
             )
@@ -227,13 +226,22 @@ class MetalKernel:
 
 
 def _size(extent: Extent) -> tuple[int, int, int]:
-    values = (extent,) if isinstance(extent, int) else tuple(extent)
-    x, y, z = (*values, 1, 1, 1)[:3]
-    if not 1 <= len(values) <= 3 or min(x, y, z) < 1:
+    given: Iterable[Any] = extent if isinstance(extent, Iterable) else (extent,)
+    values = [int(v) if isinstance(v, int | np.integer) else 0 for v in given]
+    if not 1 <= len(values) <= 3 or min(values) < 1 or prod(values) > MOST_THREADS:
         raise LaunchFault(
-            Diagnostic("msl-arguments", f"{extent!r} is no size of a grid: one to three positive integers")
+            Diagnostic(
+                "msl-arguments",
+                f"{extent!r} is no size of a grid: one to three positive integers, whose product is below 2^32",
+            )
         )
+    x, y, z = (*values, 1, 1)[:3]
     return x, y, z
+
+
+def _is_memory(memory: Mapping[int, int]) -> bool:
+    integers = all(isinstance(v, int | np.integer) and v >= 0 for v in (*memory, *memory.values()))
+    return integers and max(memory, default=0) <= 30 and sum(memory.values()) <= THREADGROUP_MEMORY
 
 
 def _usual(function: Function, threads: Extent | None) -> tuple[int, int, int]:

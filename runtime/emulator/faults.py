@@ -341,6 +341,19 @@ def _endless(r: Record, _: Context) -> str:
     return f"no threadgroup has ended for {r.values[0] / 1000:g} s: is there an endless loop?"
 
 
+def _promise(r: Record, _: Context) -> str:
+    mine, other = (_promised(value, r.values[2]) for value in r.values[:2])
+    held = f"{mine} here and {other} in thread {r.other_thread}"
+    return f"uniform(…) promises one value to all threads of a group, and it is {held}"
+
+
+def _promised(value: int, kind: int) -> str:
+    """As the kernel's type shows it; the kinds are those of `__emu_promise`."""
+    if kind == 2:
+        return f"{struct.unpack('<d', struct.pack('<q', value))[0]:g}"
+    return str(bool(value)) if kind == 3 else str(value % 2**64 if kind == 1 else value)
+
+
 def _text(r: Record, _: Context) -> str:
     return r.text
 
@@ -385,4 +398,5 @@ _SENTENCES: Mapping[int, Kind] = {
     34: Kind("out-of-bounds", _array_bounds),
     35: Kind("misaligned", _alignment),
     36: Kind("out-of-bounds", _private),
+    37: Kind("not-uniform", _promise),
 }

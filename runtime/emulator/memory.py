@@ -120,10 +120,21 @@ class Segment:
         os.close(self.descriptor)
 
 
+def above_standard(descriptor: int) -> int:
+    """The file under a number of its own, where it has that of a standard stream which is closed."""
+    if descriptor > 2:
+        return descriptor
+    import fcntl
+
+    other = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return other
+
+
 def _file() -> int:
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("metaljit")
+        return above_standard(os.memfd_create("metaljit"))
     from tempfile import TemporaryFile
 
     with TemporaryFile(prefix="metaljit-") as file:
-        return os.dup(file.fileno())
+        return above_standard(os.dup(file.fileno()))

@@ -53,6 +53,8 @@ _SPELLINGS = (
     (re.compile(r"\b_Float16\b"), "half"),
 )
 
+_HALF = re.compile("[\ud800-\udfff]")  # a surrogate alone, which no encoding has
+
 
 @frozen
 class Report:
@@ -122,6 +124,8 @@ def _unreadable(source: str) -> tuple[int, str, str] | None:
             else "this is no Metal source"
         )
         return at, "there is a zero byte in the text", help
+    if half := _HALF.search(source):
+        return half.start(), "there is half a character in the text", "read the file as UTF-8"
     return None
 
 

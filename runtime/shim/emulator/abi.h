@@ -83,6 +83,10 @@ void __emu_yield();
 // Behind the definition of a `threadgroup` variable: the memory of the running group, undefined until written.
 void __emu_threadgroup_memory(void* memory, unsigned long nbytes, const char* name);
 
+// A thread comes to a `uniform(…)` of metaljit with this value, which all threads of the group are to hold. `kind`: 0 a
+// signed integer, 1 an unsigned one, 2 the bits of a double, 3 a truth value.
+void __emu_promise(unsigned long value, unsigned kind, unsigned line, unsigned column);
+
 // `line` 0: where the call stands.
 __attribute__((nomerge)) void __emu_fault(unsigned kind, long a, long b, const char* text, unsigned line, unsigned column);
 }

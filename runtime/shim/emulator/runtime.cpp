@@ -35,7 +35,7 @@ int __emu_run(const __emu::request* request, void (*entry)()) {
     if (!map_memory(*request, file)) return -1;
     watch(request->limit);
     bool sanitized = request->flags & run_sanitized;
-    if (sanitized) sanitize_begin(), private_begin(outcome->entry, halted);
+    if (sanitized) forget_promises(), sanitize_begin(), private_begin(outcome->entry, halted);
     run_grid(*request, entry, outcome);
     __emu_current = nullptr;
     if (sanitized && outcome->status != stopped) sanitize_end();

@@ -57,6 +57,7 @@ enum : u32 {
     fault_out_of_bounds, fault_race, fault_uninitialised, fault_unwritten, fault_foreign_stack, fault_read_only,
     fault_division_by_zero, fault_division_overflow, fault_shift, fault_array_bounds, fault_alignment,
     fault_private,               // beside a variable of the stack or a constant; a = 1 if its scope has ended
+    fault_promise,               // a = value, b = the other thread's, c = the kind of `__emu_promise`
 };
 enum : u32 { in_nothing, in_buffer, in_argument, in_static, in_stack_guard, in_stack, in_constant };
 constexpr u32 access_read = 0, access_write = 1, access_atomic = 2;
@@ -173,12 +174,14 @@ char* stacks_high();
 // A new record, or the one of the same kind and place, counted; never null.
 record* report(u32 kind, u64 pc, u32 line = 0, u32 column = 0);
 record* crash(u32 kind, u64 pc);  // as the last one: the run has not ended
+position position_of(const thread&);
 void watch(double limit);         // in seconds
 void stop_watching();
 void catch_signals();
 void place(record*, u64 address); // fills in where the address lies
 
 // The sanitizer; called in sanitized runs only.
+void forget_promises();           // of the run before
 void sanitize_begin();
 void private_begin(u64 entry, bool halted);  // whether the run before did not end
 void look_at_private(const char* p, u64 n, u32 how, u64 pc);   // an address in the thread's own stack

@@ -197,3 +197,6 @@ void simdgroup_multiply_accumulate(__private M&, A, B, C);
 __judge_atomic(__judge_device) __judge_atomic(__local)
 
 }  // namespace metal
+
+// What metaljit writes for `uniform(x)`.
+template <typename T> T mj_uniform(T);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -121,6 +122,14 @@ WRONG = {
         "more than 1024 threads",
     ),
     "no size": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=0), "no size of a grid"),
+    "no integer": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=cast(Any, 1.5)), "no size of a grid"),
+    "no number": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=cast(Any, "4")), "no size of a grid"),
+    "too many": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=2**33), "no size of a grid"),
+    "too many in all": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=(2**31, 2)), "no size of a grid"),
+    "no memory": (
+        lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=1, memory={0: -1}),
+        "is no threadgroup memory",
+    ),
     "four axes": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=(1, 1, 1, 1)), "no size of a grid"),
     "memory": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), groups=1, memory={0: 40000}), "no threadgroup memory"),
     "version": (lambda: library("", version=(2, 9)), "no version of Metal's language"),
@@ -302,3 +311,33 @@ def test_outputs_are_buffers_that_are_written() -> None:
         mj.LaunchFault, match="names 'x', which is no buffer that the kernel writes; those are: y"
     ):
         mj.metal_from_text(MAKES).makes(x, y, threads=8, outputs=["x"])
+
+
+def test_a_wait_for_what_nobody_does_is_told_at_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread stands in the emulator's runtime, which gives the turn to others: the user's line is what counts."""
+    monkeypatch.setenv("METALJIT_EMULATOR_LIMIT", "0.5")
+    library = mj.metal_from_text(
+        """#include <metal_stdlib>
+using namespace metal;
+kernel void waits(device atomic_int* a [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+    if (i == 5) return;
+    while (atomic_load_explicit(a, memory_order_relaxed) == 0) {
+    }
+}
+"""
+    )
+    for sanitize in (False, True):
+        with mj.sanitize(sanitize), pytest.raises(mj.KernelFault) as caught:
+            library.waits(np.zeros(1, np.int32), threads=64)
+        diagnostic = caught.value.diagnostics[-1]
+        assert diagnostic.slug == "endless-loop"
+        assert str(diagnostic.span).split(":")[1] == "5"
+
+
+def test_marks_and_halves_of_characters() -> None:
+    kernel = "kernel void k(device int* a [[buffer(0)]]) { a[0] = 7; }"
+    a = np.zeros(1, np.int32)
+    mj.metal_from_text("\ufeff" + kernel).k(a, threads=1)
+    assert a[0] == 7
+    with pytest.raises(mj.DeviceFault, match="half a character"):
+        mj.metal_from_text(kernel + " // \ud800")
