@@ -115,7 +115,8 @@ def preprocess(source: str, options: Options = DEFAULT) -> str:
 
 def check(cpp: str) -> tuple[Message, ...]:
     """What clang says of a translated text without making code of it."""
-    done = toolchain.find().clang((*_compile_flags(()), "-fsyntax-only", "-"), cpp)
+    flags = ("-Wuser-defined-warnings", "-fsyntax-only", "-")  # about the names of kernels
+    done = toolchain.find().clang((*_compile_flags(()), *flags), cpp)
     return tuple(_messages(done.stderr)) or (() if done.returncode == 0 else tuple(_none(done)))
 
 

@@ -30,7 +30,6 @@ RULES: tuple[Callable[[Unit], Iterator[Finding]], ...] = (
     rules_scope.component_addresses,
     rules_scope.atomic_memory,
     rules_kernel.kernel_functions,
-    rules_kernel.kernel_calls,
     rules_kernel.argument_indices,
     rules_kernel.argument_types,
     rules_kernel.input_consistency,

@@ -80,6 +80,23 @@ def test_host_names_and_function_constants() -> None:
     assert h.tolist() == [2, 4, 6]
 
 
+def test_instantiations_of_templates_that_share_a_name() -> None:
+    library = mj.metal_from_text(
+        HEAD
+        + """
+struct One { float v; }; struct Two { float v[2]; };
+template <typename T> kernel void put(device One& a [[buffer(0)]], constant T& t [[buffer(1)]]) { a.v = t; }
+template <typename T> kernel void put(constant T& t [[buffer(2)]], device Two& a [[buffer(5)]]) { a.v[1] = t; }
+template [[host_name("one")]] kernel void put<float>(device One& a [[buffer(0)]], constant float& t [[buffer(1)]]);
+template [[host_name("two")]] kernel void put<float>(constant float& t [[buffer(2)]], device Two& a [[buffer(5)]]);
+"""
+    )
+    x, y = np.zeros(1, np.float32), np.zeros(2, np.float32)
+    library.one(x, 3.0, threads=1)
+    library.two(4.0, y, threads=1)
+    assert (x.tolist(), y.tolist()) == ([3], [0, 4])
+
+
 def test_memory_of_a_threadgroup_argument() -> None:
     text = """
     kernel void reverse(device uint* x [[buffer(0)]], threadgroup uint* t [[threadgroup(0)]],
