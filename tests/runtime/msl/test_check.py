@@ -310,7 +310,7 @@ NO_RECURSION = {
     "a namespace": "namespace m { float max(float x) { return metal::max(x, 0.0f); } }",
     "a method": "struct S { int n; int get() const { return n; } };\nint get(S s) { return s.get(); }",
     "a function of Metal's": "float sqrt(float3 v) { return sqrt(dot(v, v)); }"
-    " kernel void k(device float* a) { a[0] = sqrt(float3(a[1])); }",
+    " kernel void j(device float* a) { a[0] = sqrt(float3(a[1])); }",
 }
 
 
