@@ -232,6 +232,19 @@ def test_what_a_plain_run_reports(kernel: str, slug: str, line: int, monkeypatch
     assert y.tolist() == [2, 2], "the next run is as good as any"
 
 
+def test_a_lane_that_is_not_there_is_0_in_a_plain_run_and_a_fault_in_a_sanitized_one() -> None:
+    kernel = library("""
+kernel void k(device int* x [[buffer(0)]], ushort i [[thread_index_in_simdgroup]]) {
+    x[i] = simd_shuffle_xor(int(i) + 1, 16);
+}
+""").k
+    x = np.zeros(20, np.int32)
+    kernel(x, threads=20)
+    assert x.tolist() == [17, 18, 19, 20, *[0] * 12, 1, 2, 3, 4]
+    with mj.sanitize(), pytest.raises(mj.KernelFault, match="lane 20 is asked for its value and is not active"):
+        kernel(x, threads=20)
+
+
 def test_a_stack_that_overflows_is_a_fault() -> None:
     with pytest.raises(mj.KernelFault, match="stack"):
         FAULTY.deep(np.zeros(8, np.uint32), threads=8)
