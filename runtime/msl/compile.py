@@ -136,7 +136,8 @@ def preprocess(source: str, options: Options = DEFAULT) -> str:
 
 def check(cpp: str) -> tuple[Message, ...]:
     """What clang says of a translated text without making code of it."""
-    flags = ("-ferror-limit=1000", "-fsyntax-only", "-")  # all errors at once
+    # all errors at once, and what `diagnose_if` says of the names of kernels
+    flags = ("-ferror-limit=1000", "-Wuser-defined-warnings", "-fsyntax-only", "-")
     done = toolchain.find().clang((*_compile_flags(()), *flags), cpp)
     return tuple(_messages(done.stderr)) or (() if done.returncode == 0 else tuple(_none(done)))
 

@@ -6,6 +6,7 @@ In: a `Unit`. Out: text, line for line that of the unit. `shim/judge/` declares 
     device, constant …               become __judge_device, __judge_constant …
     v.xyz                            becomes v.__swizzle_3()
     a method without a space         is one for objects in thread memory, as in Metal
+    an array as a parameter          is one in thread memory, as in Metal
     a threadgroup variable           becomes a reference to threadgroup memory, which may stand in any function
     a constant with an address       becomes a reference to constant memory
     words of OpenCL                  get another name
@@ -76,11 +77,12 @@ def _word(unit: Unit, k: int) -> str:
     words, word = unit.words, unit.words[k]
     before = words[k - 1] if k else ""
     if word in _SPACES and before not in (".", "->", "::"):
-        return _SPACES[word]
+        defines = before == "typedef" and words[k + 1] in ("struct", "class", "union")
+        return "" if defines else _SPACES[word]
     if word in _GONE and before not in (".", "->", "::"):
         return ""
     if before in (".", "->") and 2 <= len(word) <= 4 and any(set(word) <= s for s in _SWIZZLES):
-        if word not in unit.names and words[k + 1 : k + 2] != ["("]:
+        if word not in unit.members and words[k + 1 : k + 2] != ["("]:
             return f"__swizzle_{len(word)}()"
     if word.startswith("__metal_") and words[k + 1 : k + 2] == ["("]:
         return "__judge_builtin"
@@ -97,7 +99,7 @@ def _word(unit: Unit, k: int) -> str:
 def _method(unit: Unit, tokens: Tokens, f: Function, seen: set[tuple[object, ...]]) -> None:
     words, index = unit.words, unit.view.index
     owner = f.owner or (words[f.name - 2] if words[f.name - 1 : f.name] == ["::"] else "")
-    if not owner or owner not in unit.classes:
+    if not f.owner and owner not in unit.classes:
         return
     end = f.body[0] if f.body else f.end
     end = next((k for k in range(f.parameters[1], end) if words[k] in (":", "->", "=")), end)

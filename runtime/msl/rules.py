@@ -36,7 +36,6 @@ RULES: tuple[Callable[[Unit], Iterator[Finding]], ...] = (
     rules_vectors.long_lists,
     rules_scope.atomic_memory,
     rules_kernel.kernel_functions,
-    rules_kernel.kernel_calls,
     rules_kernel.argument_indices,
     rules_kernel.argument_types,
     rules_kernel.input_consistency,

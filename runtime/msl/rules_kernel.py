@@ -77,21 +77,6 @@ def kernel_functions(unit: Unit) -> Iterator[Finding]:
         seen[f.scope, name] = f
 
 
-def kernel_calls(unit: Unit) -> Iterator[Finding]:
-    """No function calls a kernel."""
-    kernels = {unit.words[f.name] for f in unit.kernels} - names.FUNCTIONS  # a call may mean the library's
-    kernels -= {unit.words[f.name] for f in unit.functions if not f.is_kernel}
-    kernels -= {unit.words[t.name] for f in unit.functions for t in unit.locals(f) if t.name is not None}
-    if not kernels:
-        return
-    words = unit.words
-    for f in unit.functions:
-        for k in range(*f.body) if f.body else ():
-            if words[k] in kernels and words[k + 1] == "(" and words[k - 1] not in (".", "->"):
-                message = f"kernel `{words[k]}` cannot be called"
-                yield unit.finding("msl-kernel", k, message, "put what both do into a function")
-
-
 # ---- arguments ----
 
 

@@ -6,6 +6,8 @@
 
 #include "textures.h"
 
+// Every use of a kernel's name is told of: of those, `check` takes the calls.
+#define __EMU_KERNEL __attribute__((diagnose_if(true, "a kernel cannot be called", "warning")))
 #define __EMU_ENTRY __attribute__((visibility("default"), used, no_sanitize("thread", "address")))
 
 // What the runtime keeps for a thread is no memory of the kernel's.

@@ -2,8 +2,9 @@
 //
 // Time is counted in ticks: each threadgroup begins one, and each barrier one for the kinds of memory that it names.
 // Accesses of two threads to one byte, one of them a write, race if they fall into the same tick and no simdgroup_barrier
-// lies between them, or if the threads are of different threadgroups; two atomic ones never do. A fence begins a tick too:
-// what lies before a fence of the one side and is followed by one of the other is taken for handed over.
+// lies between them, or if the threads are of different threadgroups; two atomic ones never do. A read that any barrier of
+// all threads follows has its value: what is written behind the barrier cannot reach it, whatever memory it names. A fence
+// begins a tick too: what lies before a fence of the one side and is followed by one of the other is taken for handed over.
 
 #pragma once
 
@@ -36,6 +37,7 @@ struct group_start {
 struct sanitizer_state {
     u32 tick, began;              // the last one; that of the running group
     u32 now[2];                   // of device memory, of threadgroup memory
+    u32 met;                      // that of the last barrier, whatever it names
     u32 simdgroup[2][most_simdgroups];  // barriers of each since the tick began
     u32 fences[most_threads];     // the tick of each thread's last one in the running group
     u32 groups, parts;
@@ -90,6 +92,9 @@ bool conflicts(stamp other, const access& a) {
     bool is_apart = thread_of(other) / width != thread_of(a.mine) / width || simd_of(other) >= simd_of(a.mine);
     return is_apart && !is_handed_over(other, a);
 }
+
+bool is_over(stamp reader) { return tick_of(reader) < it.met && tick_of(reader) >= it.began && !(reader & 1); }
+bool stands_against(stamp reader, const access& a) { return !is_over(reader) && conflicts(reader, a); }
 
 position position_in(u64 number, u32 index) {
     const size3 groups = run.now.threadgroups_per_grid, full = run.now.dispatch_threads_per_threadgroup;
@@ -153,10 +158,10 @@ inline bool is_covered(stamp last, const access& a) {
 
 inline void look(cell& c, const access& a, const char* p, u32 n, verdict& v) {
     bool writes = a.how & access_write;
-    int which = conflicts(c.writer, a)                           ? 0
-                : writes && conflicts(c.reader, a)               ? 1
-                : (writes || c.elder & 2) && conflicts(c.elder, a) ? 2
-                                                                 : -1;
+    int which = conflicts(c.writer, a)                                  ? 0
+                : writes && stands_against(c.reader, a)                 ? 1
+                : (writes || c.elder & 2) && stands_against(c.elder, a) ? 2
+                                                                        : -1;
     if (which >= 0 && !v.raced) {
         v.raced = true;
         tell_race(a, p, n, c, u32(which));

@@ -196,13 +196,14 @@ void sanitize_block(block& b) {
 }
 
 void sanitize_group() {
-    it.began = it.now[0] = it.now[1] = ++it.tick;
+    it.began = it.met = it.now[0] = it.now[1] = ++it.tick;
     memset(it.simdgroup, 0, sizeof it.simdgroup);
     memset(it.fences, 0, sizeof it.fences);
     if (it.groups < most_groups) it.starts[it.groups++] = {run.number, it.tick, 0};
 }
 
 void sanitize_barrier(u32 flags) {
+    it.met = ++it.tick;
     for (u32 kind = 0; kind < 2; ++kind) {
         if (!(flags >> kind & 1)) continue;
         it.now[kind] = ++it.tick;

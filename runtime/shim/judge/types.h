@@ -17,20 +17,7 @@ typedef ulong uint64_t;
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
 
-struct bfloat {
-    bfloat() = default;
-    template <typename T>
-    constexpr bfloat(T) {}
-    constexpr operator float() const { return 0; }
-    template <typename T>
-    bfloat& operator+=(T);
-    template <typename T>
-    bfloat& operator-=(T);
-    template <typename T>
-    bfloat& operator*=(T);
-    template <typename T>
-    bfloat& operator/=(T);
-};
+typedef __bf16 bfloat;
 
 // Where a program-scope constant lies: clang wants it in global memory, its users in constant memory.
 template <typename T>

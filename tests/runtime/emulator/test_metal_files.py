@@ -81,6 +81,23 @@ def test_host_names_and_function_constants() -> None:
     assert h.tolist() == [2, 4, 6]
 
 
+def test_instantiations_of_templates_that_share_a_name() -> None:
+    library = mj.metal_from_text(
+        HEAD
+        + """
+struct One { float v; }; struct Two { float v[2]; };
+template <typename T> kernel void put(device One& a [[buffer(0)]], constant T& t [[buffer(1)]]) { a.v = t; }
+template <typename T> kernel void put(constant T& t [[buffer(2)]], device Two& a [[buffer(5)]]) { a.v[1] = t; }
+template [[host_name("one")]] kernel void put<float>(device One& a [[buffer(0)]], constant float& t [[buffer(1)]]);
+template [[host_name("two")]] kernel void put<float>(constant float& t [[buffer(2)]], device Two& a [[buffer(5)]]);
+"""
+    )
+    x, y = np.zeros(1, np.float32), np.zeros(2, np.float32)
+    library.one(x, 3.0, threads=1)
+    library.two(4.0, y, threads=1)
+    assert (x.tolist(), y.tolist()) == ([3], [0, 4])
+
+
 def test_memory_of_a_threadgroup_argument() -> None:
     text = """
     kernel void reverse(device uint* x [[buffer(0)]], threadgroup uint* t [[threadgroup(0)]],
@@ -222,6 +239,22 @@ def test_what_a_plain_run_reports(kernel: str, slug: str, line: int, monkeypatch
     y = np.ones(2, np.float32)
     SAXPY.saxpy(1.0, y.copy(), y, threads=2)
     assert y.tolist() == [2, 2], "the next run is as good as any"
+
+
+def test_a_lane_that_is_not_there_is_0_in_a_plain_run_and_a_fault_in_a_sanitized_one() -> None:
+    kernel = library("""
+kernel void k(device int* x [[buffer(0)]], ushort i [[thread_index_in_simdgroup]]) {
+    x[i] = simd_shuffle_xor(int(i) + 1, 16);
+}
+""").k
+    x = np.zeros(20, np.int32)
+    kernel(x, threads=20)
+    assert x.tolist() == [17, 18, 19, 20, *[0] * 12, 1, 2, 3, 4]
+    with (
+        mj.sanitize(),
+        pytest.raises(mj.KernelFault, match="lane 20 is asked for its value and is not active"),
+    ):
+        kernel(x, threads=20)
 
 
 def test_a_stack_that_overflows_is_a_fault() -> None:

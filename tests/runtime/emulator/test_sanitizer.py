@@ -37,6 +37,8 @@ RIGHT = {
     "barrier": "SHARED; x[l] = a[i]; BARRIER; o[i] = x[31 - l];",
     "barriers": "SHARED; for (int k = 0; k < 4; ++k) { x[l] = a[i]; BARRIER; o[i] = x[31 - l]; BARRIER; }",
     "device": "o[i] = a[i]; DEVICE_BARRIER; a[i] = o[g * 32 + 31 - l];",
+    "read before a barrier of nothing": "SHARED; x[l] = a[i]; BARRIER; int v = x[31 - l]; NO_MEMORY_BARRIER; x[l] = v; o[i] = v;",
+    "read before another memory's barrier": "int v = a[i ^ 1]; BARRIER; a[i] = v; o[i] = v;",
     "simdgroup": "SHARED; x[l] = a[i]; SIMD_BARRIER; o[i] = x[31 - l];",
     "exchange": "o[i] = ALL(a[i]).sum;",
     "argument": "int* m = (int*)t.in->memory[0]; m[l] = a[i]; BARRIER; o[i] = m[31 - l];",
@@ -165,6 +167,12 @@ RACES = {
         "write by thread (1, 0, 0) and write by thread (0, 0, 0) without",
         2,
         2,
+    ),
+    "written before a barrier of nothing": (
+        "SHARED; x[l] = i; NO_MEMORY_BARRIER;\no[i] = x[31 - l];",
+        "read by thread (0, 0, 0) and write by thread (31, 0, 0) without",
+        2,
+        1,
     ),
     "other memory's barrier": (
         "o[i] = a[i]; BARRIER;\na[i] = o[i ^ 1];",

@@ -69,6 +69,16 @@ READ = {
     "textures": "void f(texture2d<float, access::read_write> t, sampler s, texture2d<half> u, device float4* o)"
     " { o[0] = t.read(uint2(0)); t.write(o[0], uint2(0)); half4 h = u.sample(s, float2(0)); }",
     "bfloat": "void f(device bfloat* b, float x) { b[0] = bfloat(x) + b[1]; b[1] += 1.0f; x = b[0]; }",
+    "a bfloat beside vectors": "void f(device bfloat* b, device float4* v, bfloat s) { v[0] = s * v[1] + v[0] * b[1];"
+    " float4x4 m; m[0] = s * float4(1); const bfloat t = s; v[0] *= t; }",
+    "an array as a parameter": "template <typename T> void g(T c[4], T t) { c[0] = t; } float h(const float c[2]);"
+    " float f(float t) { float c[4]; g(c, t); return h(c); }",
+    "locals called like swizzles": "float f(float3 xyz, device float4* v) { float2 xy = xyz.xy; return v[0].xyz.x + v[1].xy.y; }",
+    "a class in a typedef": "typedef struct S { float x; device float* get(device float* p) constant { return p; }"
+    " __attribute__((always_inline)) float of() constant { return x; }"
+    " struct { int n; int m() constant { return n; } } inner[2]; } S; typedef thread struct T { float y; } T;"
+    " float f(constant S& s, device float* a) { T t; return s.of() + s.get(a)[0] + s.inner[1].m() + t.y; }",
+    "a member passed on in a method": "float g(device const float* p); struct S { float x; float f() device const { return g(&x); } };",
     "a template's own pointer": "template <typename T> float g(T p) { return p[0]; }"
     " float f(device float* a, threadgroup float* t) { return g(a) + g(t); }",
 }  # fmt: skip
