@@ -259,6 +259,21 @@ template <class T, size_t count> struct alignas((count == 3 ? 4 : count) * sizeo
 #define __EMU_F(i) shifted_right(a.i, b.i)
     __EMU_BINARY(>>, integer<T>, __EMU_F)
 #undef __EMU_F
+    // The counts may have a type of their own; modulo the width, their lowest bits are what counts.
+#define __EMU_SHIFT_BY(op)                                                                                             \
+    template <class V>                                                                                                 \
+        requires(integer<T> && count_of<V> == n && integer<element_of<V>> && !same<element_of<V>, T>)                  \
+    __EMU_MEMBER friend vector operator op(const vector &a, const V &b) {                                              \
+        return a op vector(b);                                                                                         \
+    }                                                                                                                  \
+    template <class V>                                                                                                 \
+        requires(integer<T> && count_of<V> == n && integer<element_of<V>> && !same<element_of<V>, T>)                  \
+    __EMU_MEMBER friend vector &operator op##=(vector &a, const V &b) {                                                \
+        return a = a op vector(b);                                                                                     \
+    }
+    __EMU_SHIFT_BY(<<)
+    __EMU_SHIFT_BY(>>)
+#undef __EMU_SHIFT_BY
 #define __EMU_F(i) a.i == b.i
     __EMU_COMPARISON(==, true)
 #undef __EMU_F

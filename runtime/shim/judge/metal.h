@@ -20,3 +20,5 @@
 #include "functions.h"
 
 #include "resources.h"
+
+#include "raytracing.h"

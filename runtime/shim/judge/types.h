@@ -41,6 +41,16 @@ __judge_constant T (&__judge_place(const __global T (&)[N]))[N];
 template <typename T>
 __local T& __judge_group();
 
+// Clang's own reading of `{a, b}` as a list wants a pointer without a space, which OpenCL does not have.
+template <typename E>
+struct initializer_list {
+    template <typename... A>
+    constexpr initializer_list(A...);
+    constexpr size_t size() const;
+    constexpr __private const E* begin() const;
+    constexpr __private const E* end() const;
+};
+
 template <typename T, int N>
 struct __judge_parts;
 template <typename T>
@@ -100,6 +110,8 @@ struct vec : __judge_parts<T, N> {
     vec<T, 4> __swizzle_4() const;
     __judge_arithmetic(+) __judge_arithmetic(-) __judge_arithmetic(*) __judge_arithmetic(/) __judge_arithmetic(%)
     __judge_arithmetic(&) __judge_arithmetic(|) __judge_arithmetic(^) __judge_arithmetic(<<) __judge_arithmetic(>>)
+    template <typename U> friend V operator<<(V, vec<U, N>);
+    template <typename U> friend V operator>>(V, vec<U, N>);
     __judge_comparison(<) __judge_comparison(>) __judge_comparison(<=) __judge_comparison(>=)
     __judge_comparison(==) __judge_comparison(!=)
     friend vec<bool, N> operator&&(V, V);
@@ -121,6 +133,8 @@ struct packed<vec<T, N>> : __judge_parts<T, N> {
     constexpr packed(vec<T, N>) : __judge_parts<T, N>(0) {}
     template <typename A, typename B, typename... R>
     constexpr packed(A, B, R...) : __judge_parts<T, N>(0) {}
+    template <typename U>
+    constexpr explicit packed(vec<U, N>) : __judge_parts<T, N>(0) {}
     template <typename U>
     constexpr explicit packed(packed<vec<U, N>>) : __judge_parts<T, N>(0) {}
     constexpr operator vec<T, N>() const;
@@ -218,6 +232,7 @@ using ::as_type;
 using ::matrix;
 using ::packed;
 using ::vec;
+using ::initializer_list;
 #define __judge_export(T)                             \
     using ::T##2; using ::T##3; using ::T##4;         \
     using ::packed_##T##2; using ::packed_##T##3; using ::packed_##T##4;

@@ -68,6 +68,18 @@ READ = {
     " simdgroup_multiply_accumulate(m, m, m, m); simdgroup_store(m, a); }",
     "textures": "void f(texture2d<float, access::read_write> t, sampler s, texture2d<half> u, device float4* o)"
     " { o[0] = t.read(uint2(0)); t.write(o[0], uint2(0)); half4 h = u.sample(s, float2(0)); }",
+    "all of a texture": "void f(depth2d<float> d, depthcube_array<float> c, sampler s, texture2d<uint, access::read_write> t,"
+    " device float4* o) { o[0] = d.gather_compare(s, float2(0), 1.0f) + d.sample_compare(s, float2(0), 1.0f, level(0));"
+    " o[1] = c.sample(s, float3(0), 1, gradientcube(float3(0), float3(1))); t.atomic_fetch_max(uint2(0), 1u); }",
+    "rays": "using namespace metal::raytracing; void g(thread intersection_query<triangle_data, instancing>& q) { q.abort(); }"
+    " void f(instance_acceleration_structure a, device float* o) { intersection_query<triangle_data, instancing> q;"
+    " q.reset(ray(float3(0), float3(1), 0.1f, 9.0f), a, 255u, intersection_params()); g(q);"
+    " while (q.next()) { o[0] = q.get_candidate_triangle_distance(); }"
+    " intersector<> i; float4x3 m = q.get_committed_object_to_world_transform(); o[1] = i.intersect(ray(), a).distance; }",
+    "packed of another type, shifted": "void f(device packed_char4* p, int4 v) { p[0] = packed_char4(v >> uint4(3)); }",
+    "lists": "struct S { float2 v[2]; thread S& operator=(initializer_list<float2> l) thread"
+    " { for (size_t i = 0; i < l.size(); ++i) v[i] = l.begin()[i]; return *this; } };"
+    " void f() { S s; s = {float2(1), float2(2)}; }",
     "bfloat": "void f(device bfloat* b, float x) { b[0] = bfloat(x) + b[1]; b[1] += 1.0f; x = b[0]; }",
     "a template's own pointer": "template <typename T> float g(T p) { return p[0]; }"
     " float f(device float* a, threadgroup float* t) { return g(a) + g(t); }",
