@@ -160,7 +160,8 @@ def _is_artifact(e: _Error) -> bool:
     if e.text.startswith("binding reference") and not all(_OURS.search(side) for side in sides):
         return True  # to a value, which has no space: clang says that elsewhere
     is_choice = e.text.startswith("incompatible operand types") and not any("*" in side for side in sides)
-    return "__generic" in e.text or (is_choice and len({_bare(side) for side in sides}) == 1)
+    is_generic = "__generic" in e.text or (_is_call(e) and any("'__generic'" in note for note in e.notes))
+    return is_generic or (is_choice and len({_bare(side) for side in sides}) == 1)
 
 
 def _differ_in_space(text: str) -> bool:

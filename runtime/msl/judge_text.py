@@ -30,7 +30,7 @@ _SPACES = {
     "ray_data": "__judge_thread",
     "object_data": "__judge_threadgroup",
 }
-_GONE = frozenset({"kernel", "vertex", "fragment", "restrict", "volatile"})
+_GONE = frozenset({"kernel", "vertex", "fragment", "restrict", "volatile", "coherent"})
 _OPENCL = frozenset(
     {"global", "local", "generic", "read_only", "write_only", "read_write", "pipe", "vec_step"}
 )

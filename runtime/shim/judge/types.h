@@ -83,6 +83,15 @@ struct packed;
 template <typename T, int N>
 struct vec;
 
+// An element lies where its object does; for objects in device and constant memory clang has no word.
+#define __judge_elements(T)                              \
+    T& operator[](size_t);                               \
+    constexpr const T& operator[](size_t) const;         \
+    __private T& operator[](size_t) __private;           \
+    __private const T& operator[](size_t) const __private; \
+    __local T& operator[](size_t) __local;               \
+    __local const T& operator[](size_t) const __local;
+
 #define __judge_arithmetic(op)    \
     friend V operator op(V, V);   \
     template <typename U>         \
@@ -172,8 +181,8 @@ struct matrix {
     constexpr explicit matrix(A);
     template <typename A, typename B, typename... Rest>
     constexpr matrix(A, B, Rest...);
-    vec<T, R>& operator[](ulong);
-    const vec<T, R>& operator[](ulong) const;
+    typedef vec<T, R> column;
+    __judge_elements(column)
     friend M operator+(M, M);
     friend M operator-(M, M);
     friend M operator-(M);
@@ -248,8 +257,7 @@ template <typename T, size_t N>
 struct array {
     T elements[N];
     constexpr size_t size() const;
-    T& operator[](size_t);
-    constexpr const T& operator[](size_t) const;
+    __judge_elements(T)
 };
 
 template <typename T>

@@ -77,6 +77,11 @@ READ = {
     " while (q.next()) { o[0] = q.get_candidate_triangle_distance(); }"
     " intersector<> i; float4x3 m = q.get_committed_object_to_world_transform(); o[1] = i.intersect(ray(), a).distance; }",
     "packed of another type, shifted": "void f(device packed_char4* p, int4 v) { p[0] = packed_char4(v >> uint4(3)); }",
+    "coherent": "struct B { uint n[1]; }; void f(coherent device B& b, coherent(device) device uint* p)"
+    " { atomic_fetch_or_explicit((coherent device atomic_uint*)&b.n[0], 1u, memory_order_relaxed); p[0] = b.n[1]; }",
+    "elements of arrays": "struct N { float v; }; void g(threadgroup N* n, threadgroup float4& c); void h(device N* n);"
+    " void f(device array<N, 8>* d) { threadgroup array<N, 8> a; threadgroup float4x4 m; g(&a[1], m[2]);"
+    " threadgroup N* p = &a[2]; (&a[3])->v = p->v; h(&(*d)[1]); array<N, 8> b; thread N* q = &b[0]; q->v = b[1].v; }",
     "lists": "struct S { float2 v[2]; thread S& operator=(initializer_list<float2> l) thread"
     " { for (size_t i = 0; i < l.size(); ++i) v[i] = l.begin()[i]; return *this; } };"
     " void f() { S s; s = {float2(1), float2(2)}; }",
