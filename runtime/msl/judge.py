@@ -39,6 +39,7 @@ _ARTIFACTS = (
     "variable cannot be declared in",
     "reference to overloaded function could not be resolved",  # a function as an argument of a template
     "does not refer to a function template",
+    "is ambiguous",  # a value, which lies in no space, fits a function for each of them
     "cannot bind to a temporary",  # which has no space, and a reference to const does
 )
 _OURS = re.compile(

@@ -44,8 +44,9 @@ __local T& __judge_group();
 // Clang's own reading of `{a, b}` as a list wants a pointer without a space, which OpenCL does not have.
 template <typename E>
 struct initializer_list {
-    template <typename... A>
-    constexpr initializer_list(A...);
+    constexpr initializer_list();
+    template <typename... R>
+    constexpr initializer_list(E, R...);
     constexpr size_t size() const;
     constexpr __private const E* begin() const;
     constexpr __private const E* end() const;
@@ -83,13 +84,12 @@ struct packed;
 template <typename T, int N>
 struct vec;
 
-// An element lies where its object does; for objects in device and constant memory clang has no word.
+// An element of an object in threadgroup memory lies there too. For the other spaces clang has no word, or finds the
+// call on a value ambiguous: those elements lie anywhere.
 #define __judge_elements(T)                              \
-    T& operator[](size_t);                               \
-    constexpr const T& operator[](size_t) const;         \
-    __private T& operator[](size_t) __private;           \
-    __private const T& operator[](size_t) const __private; \
-    __local T& operator[](size_t) __local;               \
+    T& operator[](size_t);                       \
+    constexpr const T& operator[](size_t) const; \
+    __local T& operator[](size_t) __local;       \
     __local const T& operator[](size_t) const __local;
 
 #define __judge_arithmetic(op)    \

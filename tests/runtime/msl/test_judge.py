@@ -81,10 +81,16 @@ READ = {
     " { atomic_fetch_or_explicit((coherent device atomic_uint*)&b.n[0], 1u, memory_order_relaxed); p[0] = b.n[1]; }",
     "elements of arrays": "struct N { float v; }; void g(threadgroup N* n, threadgroup float4& c); void h(device N* n);"
     " void f(device array<N, 8>* d) { threadgroup array<N, 8> a; threadgroup float4x4 m; g(&a[1], m[2]);"
-    " threadgroup N* p = &a[2]; (&a[3])->v = p->v; h(&(*d)[1]); array<N, 8> b; thread N* q = &b[0]; q->v = b[1].v; }",
+    " threadgroup N* p = &a[2]; (&a[3])->v = p->v; h(&(*d)[1]); array<N, 8> b; thread N* q = &b[0]; q->v = b[1].v;"
+    " const float4x4 t = m * m; float4 w = (t * t)[1] + t[2] + transpose(t)[3].xyzw; q->v = w[0] + array<float, 1>{1}[0]; }",
     "lists": "struct S { float2 v[2]; thread S& operator=(initializer_list<float2> l) thread"
     " { for (size_t i = 0; i < l.size(); ++i) v[i] = l.begin()[i]; return *this; } };"
     " void f() { S s; s = {float2(1), float2(2)}; }",
+    "assignments from each space": "struct S { float x; thread S& operator=(const thread S& s) thread = default;"
+    " thread S& operator=(const threadgroup S& s) thread = default; threadgroup S& operator=(const thread S& s) threadgroup"
+    " = default; threadgroup S& operator=(const device S& s) threadgroup = default;"
+    " device S& operator=(const thread S& s) device = default; device S& operator=(const constant S& s) device = default; };"
+    " void f(device S* d) { threadgroup S t; S s; t = s; s = t; t = S(); t = d[0]; }",
     "bfloat": "void f(device bfloat* b, float x) { b[0] = bfloat(x) + b[1]; b[1] += 1.0f; x = b[0]; }",
     "a template's own pointer": "template <typename T> float g(T p) { return p[0]; }"
     " float f(device float* a, threadgroup float* t) { return g(a) + g(t); }",
