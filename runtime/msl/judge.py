@@ -39,6 +39,7 @@ _ARTIFACTS = (
     "variable cannot be declared in",
     "reference to overloaded function could not be resolved",  # a function as an argument of a template
     "does not refer to a function template",
+    "is ambiguous",  # a value, which lies in no space, fits a function for each of them
     "cannot bind to a temporary",  # which has no space, and a reference to const does
 )
 # C++20, which the other reading has: what Apple's compiler refuses of it, and does not take as an extension.
@@ -183,7 +184,7 @@ def _is_artifact(e: _Error) -> bool:
     if e.text.startswith("binding reference") and not all(_OURS.search(side) for side in sides):
         return True  # to a value, which has no space: clang says that elsewhere
     is_choice = e.text.startswith("incompatible operand types") and not any("*" in side for side in sides)
-    is_generic = "__generic" in e.text or (_is_call(e) and any("__generic" in note for note in e.notes))
+    is_generic = "__generic" in e.text or (_is_call(e) and any("'__generic'" in note for note in e.notes))
     return is_generic or (is_choice and len({_bare(side) for side in sides}) == 1)
 
 

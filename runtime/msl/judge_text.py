@@ -31,7 +31,7 @@ _SPACES = {
     "ray_data": "__judge_thread",
     "object_data": "__judge_threadgroup",
 }
-_GONE = frozenset({"kernel", "vertex", "fragment", "restrict", "volatile"})
+_GONE = frozenset({"kernel", "vertex", "fragment", "restrict", "volatile", "coherent"})
 _OPENCL = frozenset(
     {"global", "local", "generic", "read_only", "write_only", "read_write", "pipe", "vec_step"}
 )
@@ -110,11 +110,7 @@ def _method(unit: Unit, tokens: Tokens, f: Function, seen: set[tuple[object, ...
         for k in (*spaces, *(k for k in qualifiers if words[k] == "const")):
             tokens.words[index[k]] = ""
         _once(unit, tokens, f, (_class_start(unit, f), *words[f.start : f.parameters[1]]), seen)
-    elif (
-        "static" in before
-        or "friend" in before
-        or words[end : end + 2] in (["=", "default"], ["=", "delete"])
-    ):
+    elif "static" in before or "friend" in before:
         return
     elif any(words[k] in ("device", "constant") for k in spaces):
         # Clang has no word for a method of such an object: this one is for objects anywhere, and so is its result.
@@ -126,7 +122,7 @@ def _method(unit: Unit, tokens: Tokens, f: Function, seen: set[tuple[object, ...
                 tokens.words[index[k]] = ""
         one = [w for w in words[f.start : f.parameters[1]] if w not in SPACES]
         _once(unit, tokens, f, (_class_start(unit, f), *one, is_const or "constant" in before), seen)
-    elif not spaces:
+    elif not spaces and words[end : end + 2] not in (["=", "default"], ["=", "delete"]):
         at = f.parameters[1]
         while words[at + 1] in ("const", "volatile"):
             at += 1

@@ -282,21 +282,21 @@ template <class T, size_t count> struct alignas((count == 3 ? 4 : count) * sizeo
 #define __EMU_F(i) shifted_right(a.i, b.i)
     __EMU_BINARY(>>, integer<T>, __EMU_F)
 #undef __EMU_F
-    // The counts of a shift may be of another type of integer: clang asks for as many components only.
-#define __EMU_F(i) shifted_left(a.i, T(b.i))
-    template <integer U>
-        requires(integer<T> && !same<T, U>)
-    __EMU_MEMBER friend vector operator<<(const vector &a, const vector<U[n]> &b) {
-        __EMU_EACH(vector, __EMU_F)
+    // The counts may have a type of their own; modulo the width, their lowest bits are what counts.
+#define __EMU_SHIFT_BY(op)                                                                                             \
+    template <class V>                                                                                                 \
+        requires(integer<T> && count_of<V> == n && integer<element_of<V>> && !same<element_of<V>, T>)                  \
+    __EMU_MEMBER friend vector operator op(const vector &a, const V &b) {                                              \
+        return a op vector(b);                                                                                         \
+    }                                                                                                                  \
+    template <class V>                                                                                                 \
+        requires(integer<T> && count_of<V> == n && integer<element_of<V>> && !same<element_of<V>, T>)                  \
+    __EMU_MEMBER friend vector &operator op##=(vector &a, const V &b) {                                                \
+        return a = a op vector(b);                                                                                     \
     }
-#undef __EMU_F
-#define __EMU_F(i) shifted_right(a.i, T(b.i))
-    template <integer U>
-        requires(integer<T> && !same<T, U>)
-    __EMU_MEMBER friend vector operator>>(const vector &a, const vector<U[n]> &b) {
-        __EMU_EACH(vector, __EMU_F)
-    }
-#undef __EMU_F
+    __EMU_SHIFT_BY(<<)
+    __EMU_SHIFT_BY(>>)
+#undef __EMU_SHIFT_BY
 #define __EMU_F(i) a.i == b.i
     __EMU_COMPARISON(==, true)
 #undef __EMU_F

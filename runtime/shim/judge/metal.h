@@ -21,3 +21,5 @@
 #include "functions.h"
 
 #include "resources.h"
+
+#include "raytracing.h"

@@ -48,6 +48,8 @@ RIGHT = {
     "private": "int p[8]; for (int k = 0; k < 8; ++k) p[k] = a[i]; o[i] = p[a[i] & 7];",
     "constant": "static const int c[4] = {1, 2, 3, 4}; o[i] = c[a[i] & 3];",
     "pointer": "int v = i; int* volatile p = &v; *p += 1; o[i] = v;",
+    "an array of any length": "typedef int ints[1]; ints& x = *(ints*)a; x[i] += i;"
+    " typedef int rows[1][2]; if (i < 32) (*(rows*)o)[i][1] = i;",
     "reused": "SHARED; x[l] = i; BARRIER; if (l == 0) { int s = 0; for (int k = 0; k < 32; ++k) s += x[k]; o[g] = s; }",
     "handed over": "if (l == 0) { o[g + 1] = i; __atomic_thread_fence(5);\n"
     "if (__atomic_fetch_add(o, 1, 0) == 1) { __atomic_thread_fence(5); a[0] = o[1] + o[2]; } }",
@@ -90,6 +92,14 @@ OUTSIDE = [
         (9, 0, 0),
         2,
     ),
+    (
+        "typedef int ints[1]; ints& x = *(ints*)o;\n x[i < 60 ? i : i + 4] = a[i];",
+        "write of 4 bytes at byte 256 of",
+        (60, 0, 0),
+        2,
+    ),
+    ("int p[1] = {}; o[i] =\n p[i >> 5];", "index 1 is outside of the array", (32, 0, 0), 2),
+    ("typedef int two[1][2]; two p; o[i] =\n p[0][i];", "index 2 is outside of the array", (2, 0, 0), 2),
     ("int p[4] = {}; p[1] = i; o[i] =\n p[i >> 1 & 7];", "index 4 is outside of the array", (8, 0, 0), 2),
 ]
 

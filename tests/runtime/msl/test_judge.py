@@ -68,6 +68,29 @@ READ = {
     " simdgroup_multiply_accumulate(m, m, m, m); simdgroup_store(m, a); }",
     "textures": "void f(texture2d<float, access::read_write> t, sampler s, texture2d<half> u, device float4* o)"
     " { o[0] = t.read(uint2(0)); t.write(o[0], uint2(0)); half4 h = u.sample(s, float2(0)); }",
+    "all of a texture": "void f(depth2d<float> d, depthcube_array<float> c, sampler s, texture2d<uint, access::read_write> t,"
+    " device float4* o) { o[0] = d.gather_compare(s, float2(0), 1.0f) + d.sample_compare(s, float2(0), 1.0f, level(0));"
+    " o[1] = c.sample(s, float3(0), 1, gradientcube(float3(0), float3(1))); t.atomic_fetch_max(uint2(0), 1u); }",
+    "rays": "using namespace metal::raytracing; void g(thread intersection_query<triangle_data, instancing>& q) { q.abort(); }"
+    " void f(instance_acceleration_structure a, device float* o) { intersection_query<triangle_data, instancing> q;"
+    " q.reset(ray(float3(0), float3(1), 0.1f, 9.0f), a, 255u, intersection_params()); g(q);"
+    " while (q.next()) { o[0] = q.get_candidate_triangle_distance(); }"
+    " intersector<> i; float4x3 m = q.get_committed_object_to_world_transform(); o[1] = i.intersect(ray(), a).distance; }",
+    "packed of another type, shifted": "void f(device packed_char4* p, int4 v) { p[0] = packed_char4(v >> uint4(3)); }",
+    "coherent": "struct B { uint n[1]; }; void f(coherent device B& b, coherent(device) device uint* p)"
+    " { atomic_fetch_or_explicit((coherent device atomic_uint*)&b.n[0], 1u, memory_order_relaxed); p[0] = b.n[1]; }",
+    "elements of arrays": "struct N { float v; }; void g(threadgroup N* n, threadgroup float4& c); void h(device N* n);"
+    " void f(device array<N, 8>* d) { threadgroup array<N, 8> a; threadgroup float4x4 m; g(&a[1], m[2]);"
+    " threadgroup N* p = &a[2]; (&a[3])->v = p->v; h(&(*d)[1]); array<N, 8> b; thread N* q = &b[0]; q->v = b[1].v;"
+    " const float4x4 t = m * m; float4 w = (t * t)[1] + t[2] + transpose(t)[3].xyzw; q->v = w[0] + array<float, 1>{1}[0]; }",
+    "lists": "struct S { float2 v[2]; thread S& operator=(initializer_list<float2> l) thread"
+    " { for (size_t i = 0; i < l.size(); ++i) v[i] = l.begin()[i]; return *this; } };"
+    " void f() { S s; s = {float2(1), float2(2)}; }",
+    "assignments from each space": "struct S { float x; thread S& operator=(const thread S& s) thread = default;"
+    " thread S& operator=(const threadgroup S& s) thread = default; threadgroup S& operator=(const thread S& s) threadgroup"
+    " = default; threadgroup S& operator=(const device S& s) threadgroup = default;"
+    " device S& operator=(const thread S& s) device = default; device S& operator=(const constant S& s) device = default; };"
+    " void f(device S* d) { threadgroup S t; S s; t = s; s = t; t = S(); t = d[0]; }",
     "bfloat": "void f(device bfloat* b, float x) { b[0] = bfloat(x) + b[1]; b[1] += 1.0f; x = b[0]; }",
     "a bfloat beside vectors": "void f(device bfloat* b, device float4* v, bfloat s) { v[0] = s * v[1] + v[0] * b[1];"
     " float4x4 m; m[0] = s * float4(1); const bfloat t = s; v[0] *= t; }",
