@@ -269,3 +269,37 @@ def test_a_forked_child_has_a_worker_of_its_own() -> None:
     assert os.waitpid(child, 0)[1] == 0
     SAXPY.saxpy(1.0, y.copy(), y, threads=2)
     assert y.tolist() == [4, 4]
+
+
+OUTPUTS = {
+    "written": ("float", "o[i] = 1; o[i] += 1;", None),
+    "in part": ("float", "if (i % 2) o[i] = 1;", "unwritten-output"),
+    "read before": ("float", "o[i] += 1;", "uninitialised-read"),
+    "by some threads": ("uchar4", "if (i > 5) return; o[i] = 1;", "unwritten-output"),
+    "gaps of structs": ("S", "o[i].a = 1; o[i].b = 2;", None),
+    "a struct": ("S", "if (i != 2) { o[i].a = 1; o[i].b = 2; }", "unwritten-output"),
+    "gaps of vectors": ("float3", "o[i] = float3(1);", None),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_outputs_have_to_be_written(name: str) -> None:
+    kind, body, slug = OUTPUTS[name]
+    made = library(
+        f"struct S {{ char a; float4 b; }};\nkernel void k(device {kind}* o [[buffer(0)]], "
+        f"uint i [[thread_position_in_grid]]) {{ {body} }}"
+    )
+    size = {"float": 4, "uchar4": 4, "S": 32, "float3": 16}[kind]
+    x = np.zeros(8 * size, np.uint8)
+    with mj.sanitize():
+        found = made.k(x, threads=8, outputs=["o"], lenient=True)
+        assert [d.slug for d in found] == ([slug] if slug else [])
+        assert made.k(x, threads=8, lenient=True) == ()
+
+
+def test_an_output_is_a_parameter_that_is_written() -> None:
+    made = library(
+        "kernel void k(device float* o [[buffer(0)]], uint i [[thread_position_in_grid]]) { o[i] = 1; }"
+    )
+    with pytest.raises(mj.LaunchFault, match="outputs= names p, and the kernel writes o"):
+        made.k(np.zeros(8, np.float32), threads=8, outputs=["p"])
