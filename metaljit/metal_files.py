@@ -208,7 +208,9 @@ class MetalKernel:
             raise self._fault(f"the kernel may write {p.name!r}, and the array is read-only")
         if value.size == 0:
             raise self._fault(f"the array for {p.name!r} is empty, and Metal has no buffer of no bytes")
-        return Binding(value.reshape(-1).view(np.uint8), p.name, p.is_written, is_output)
+        return Binding(
+            value.reshape(-1).view(np.uint8), p.name, p.is_written, is_output, not _is_number(p.type)
+        )
 
     def _number(self, p: Input, value: float) -> NDArray[Any]:
         kind = [w for w in p.type.replace("&", " ").split() if w != "const"]
@@ -223,6 +225,12 @@ class MetalKernel:
 
     def _fault(self, message: str, help: str = "") -> LaunchFault:
         return LaunchFault(Diagnostic("msl-arguments", f"{self.name}: {message}", help=help))
+
+
+def _is_number(type: str) -> bool:
+    """Whether a buffer is of scalars or vectors, which are written whole."""
+    words = [w for w in type.replace("&", " ").replace("*", " ").split() if w not in ("const", "volatile")]
+    return len(words) == 1 and words[0].removeprefix("packed_").rstrip("234") in (*_TYPES, "bfloat")
 
 
 def _size(extent: Extent) -> tuple[int, int, int]:

@@ -44,20 +44,22 @@ _BINDING = struct.Struct("<IIQQII")
 _MEMORY = struct.Struct("<II")
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SANITIZED, _LENIENT, _SHUFFLED = 1, 2, 4
-_WRITABLE, _UNDEFINED = 1, 2
+_WRITABLE, _UNDEFINED, _PADDED = 1, 2, 4
 
 
 @frozen
 class Binding:
     """Memory for a buffer: one-dimensional, contiguous, written back if `writable`.
 
-    `undefined` contents are none until written: a sanitized run reports reads of them, and what was left unwritten.
+    `undefined` contents are none until written: a sanitized run reports reads of them, and what was left unwritten;
+    `padded` ones are structs, whose gaps nobody writes.
     """
 
     memory: NDArray[np.uint8]
     name: str
     writable: bool
     undefined: bool = False
+    padded: bool = False
 
 
 @frozen
@@ -247,7 +249,9 @@ def _message(run: Run, regions: list[Region]) -> bytes:
         )
     ]
     parts += [
-        _REGION.pack(r.offset, r.nbytes, r.writable * _WRITABLE | r.undefined * _UNDEFINED, 0)
+        _REGION.pack(
+            r.offset, r.nbytes, r.writable * _WRITABLE | r.undefined * _UNDEFINED | r.padded * _PADDED, 0
+        )
         for r in regions
     ]
     parts += [

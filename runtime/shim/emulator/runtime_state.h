@@ -18,7 +18,7 @@ constexpr u32 most_calls = 15, most_loops = 16;  // deeper ones are not told apa
 // --- the request; `process.py` packs it ---
 
 enum : u32 { run_sanitized = 1, run_lenient = 2, run_shuffled = 4 };
-enum : u32 { is_writable = 1, is_undefined = 2 };
+enum : u32 { is_writable = 1, is_undefined = 2, is_padded = 4 };  // padded: of structs, which may have gaps
 
 // Memory that was given, in the shared file: `nbytes` from `offset` on. Bindings that overlap are in one region.
 struct region {

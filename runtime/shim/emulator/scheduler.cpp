@@ -20,6 +20,7 @@ namespace {
 
 constexpr u32 patience = 64;  // rounds of mere yielding before an exchange does without those that yield
 constexpr u32 colours = 61;   // stacks start at different lines of the cache
+constexpr u32 above_stack = 1024;  // bytes: who reads a little beyond the first frame's arrays goes on, and is reported
 
 char* stacks;
 u64 stack_stride;
@@ -34,7 +35,7 @@ char* take_stack() {
         number = stacks_made++;
         mprotect(stacks + (number + 1) * stack_stride - stack_size, stack_size, prot_read | prot_write);
     }
-    return stacks + (number + 1) * stack_stride - number % colours * 64;
+    return stacks + (number + 1) * stack_stride - above_stack - number % colours * 64;
 }
 
 void give_stack(void* inside) { free_stacks[stacks_free++] = u16(((char*)inside - stacks) / stack_stride); }

@@ -25,12 +25,13 @@ record* begin(record* r, u32 kind, u64 pc) {
     return r;
 }
 
-// The guard of a stack was met, or a frame of many bytes has taken the stack pointer beyond all stacks.
+// The guard of the thread's stack was met, or a frame of many bytes has taken the stack pointer beyond all stacks.
 bool is_stack_exhausted(u64 address, u64 sp) {
     u64 low = (u64)stacks_low(), high = (u64)stacks_high();
     if (sp < low || sp >= high) return true;
     u64 stride = (high - low) / most_threads;
-    return address >= low && address < high && (address - low) % stride < stride - stack_size;
+    bool is_guard = address >= low && address < high && (address - low) % stride < stride - stack_size;
+    return is_guard && (address - low) / stride == (sp - low) / stride;
 }
 
 void on_crash(int signal, char* info, void* context) {
