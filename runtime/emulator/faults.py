@@ -19,6 +19,7 @@ Position = tuple[int, int, int]
 HEADER = struct.Struct("<IIIIQ")  # status, records, dropped, unused, address of the entry
 RECORD = struct.Struct("<4IqQ4I12I3Q4q4I88s")
 STOPPED = 2
+MOST_RECORDS = 65
 NONE, BUFFER, ARGUMENT, STATIC, STACK_GUARD, STACK, CONSTANT = range(7)
 WRITE, ATOMIC = 1, 2
 _SHARED = (BUFFER, ARGUMENT, STATIC)
@@ -102,8 +103,13 @@ class Context:
 
 
 def read(page: bytes | memoryview) -> tuple[bool, int, list[Record]]:
-    """Whether the run was stopped, the entry's address in the worker, and the records."""
+    """Whether the run was stopped, the entry's address in the worker, and the records.
+
+    Where the kernel wrote over the page itself, one record says so.
+    """
     status, count, _, _, entry = HEADER.unpack_from(page)
+    if status > STOPPED or count > MOST_RECORDS:
+        return True, 0, [_record(bytes(RECORD.size), 0)]
     return status == STOPPED, entry, [_record(page, HEADER.size + i * RECORD.size) for i in range(count)]
 
 
@@ -362,14 +368,15 @@ def _says(text: str) -> Callable[[Record, Context], str]:
     return lambda r, _: text
 
 
-ACCESS, RACE = 16, 26
+OVERWRITTEN, ACCESS, RACE = 0, 16, 26
 # Kinds whose record is about a threadgroup, or about no place in the grid at all.
-_OF_NO_THREAD = {22, 23, 24, 28}
+_OF_NO_THREAD = {OVERWRITTEN, 22, 23, 24, 28}
 _OF_INDEX = {1, 34}
 _OF_ACCESS = {ACCESS, 25, 29, 36}
 _NAMES_FILE = {31, 32, 33, 34, 35}
 # By the numbers of `runtime_state.h` and `abi.h`.
 _SENTENCES: Mapping[int, Kind] = {
+    OVERWRITTEN: Kind("out-of-bounds", _says("the kernel wrote over the emulator's own memory")),
     1: Kind("out-of-bounds", _index),
     2: Kind("inactive-lane", _lane),
     3: Kind("unsupported", _text),

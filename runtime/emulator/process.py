@@ -130,6 +130,8 @@ class Worker:
             exit_code = self.stop() or 0
             if not stopped:
                 raise _ended(run.kernel, exit_code) if not self.closed else SystemExit
+        if any(r.kind == faults.OVERWRITTEN for r in records):
+            self.stop()
         found = _faults(run, entry, records)
         if stopped:
             raise Crash(found[-1], faults.distinct(found[:-1], found[-1:]))

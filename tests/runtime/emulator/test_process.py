@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from abi_kernels import bound, build, crash, ints, launch, zeros
 
-from metaljit.runtime.emulator import memory, process
+from metaljit.runtime.emulator import faults, memory, process
 from metaljit.runtime.emulator.faults import Crash
 from metaljit.source import DeviceFault, InternalError
 
@@ -192,6 +192,20 @@ def test_a_worker_that_is_killed_during_a_run_is_told_and_replaced(number: signa
 def test_a_worker_that_ends_by_itself_is_our_fault() -> None:
     assert isinstance(process._ended("k", 1), InternalError)
     assert isinstance(process._ended("k", -signal.SIGSEGV), InternalError)
+
+
+def test_an_outcome_that_the_kernel_wrote_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    o = zeros()
+    launch(build(COPY), [ints(), o], threads=1)
+    before, read = process._worker._process, faults.read
+    monkeypatch.setattr(faults, "read", lambda page: read(b"\x41" * len(page)))
+    fault = crash(build(COPY), [ints(), o], threads=64)
+    assert (fault.kind, fault.message) == ("out-of-bounds", "the kernel wrote over the emulator's own memory")
+    assert fault.thread is None
+    monkeypatch.undo()
+    launch(build(COPY), [ints(), o], threads=64)
+    np.testing.assert_array_equal(o, ints())
+    assert process._worker._process is not before
 
 
 def test_memory_that_the_system_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
