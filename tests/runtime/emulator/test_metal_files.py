@@ -241,7 +241,10 @@ kernel void k(device int* x [[buffer(0)]], ushort i [[thread_index_in_simdgroup]
     x = np.zeros(20, np.int32)
     kernel(x, threads=20)
     assert x.tolist() == [17, 18, 19, 20, *[0] * 12, 1, 2, 3, 4]
-    with mj.sanitize(), pytest.raises(mj.KernelFault, match="lane 20 is asked for its value and is not active"):
+    with (
+        mj.sanitize(),
+        pytest.raises(mj.KernelFault, match="lane 20 is asked for its value and is not active"),
+    ):
         kernel(x, threads=20)
 
 
