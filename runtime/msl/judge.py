@@ -58,7 +58,6 @@ _NAMES = (
     (re.compile(r"__private\b"), "thread"),
     (re.compile(r"'thread ([\w<>, ]+)'"), r"'\1'"),  # a value
     (re.compile(r"__judge_"), ""),
-    (re.compile(r"\b__bf16\b"), "bfloat"),
     (re.compile(r"\bvec<(\w+), ([234])>"), r"\1\2"),
 )
 

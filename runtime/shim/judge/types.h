@@ -17,7 +17,20 @@ typedef ulong uint64_t;
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
 
-typedef __bf16 bfloat;
+struct bfloat {
+    bfloat() = default;
+    template <typename T>
+    constexpr bfloat(T) {}
+    constexpr operator float() const { return 0; }
+    template <typename T>
+    bfloat& operator+=(T);
+    template <typename T>
+    bfloat& operator-=(T);
+    template <typename T>
+    bfloat& operator*=(T);
+    template <typename T>
+    bfloat& operator/=(T);
+};
 
 // Where a program-scope constant lies: clang wants it in global memory, its users in constant memory.
 template <typename T>
@@ -79,8 +92,20 @@ struct vec;
     __local T& operator[](size_t) __local;       \
     __local const T& operator[](size_t) const __local;
 
+// A bfloat beside a vector of another type is converted twice: to its element, and to the vector.
+template <typename S, typename V>
+struct __judge_scaled {};
+template <typename V>
+struct __judge_scaled<bfloat, V> {
+    typedef V type;
+};
+
 #define __judge_arithmetic(op)    \
     friend V operator op(V, V);   \
+    template <typename S>         \
+    friend typename __judge_scaled<S, V>::type operator op(V, S); \
+    template <typename S>         \
+    friend typename __judge_scaled<S, V>::type operator op(S, V); \
     template <typename U>         \
     V operator op##=(U);
 #define __judge_comparison(op) friend vec<bool, N> operator op(V, V);

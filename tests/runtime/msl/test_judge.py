@@ -93,7 +93,7 @@ READ = {
     " void f(device S* d) { threadgroup S t; S s; t = s; s = t; t = S(); t = d[0]; }",
     "bfloat": "void f(device bfloat* b, float x) { b[0] = bfloat(x) + b[1]; b[1] += 1.0f; x = b[0]; }",
     "a bfloat beside vectors": "void f(device bfloat* b, device float4* v, bfloat s) { v[0] = s * v[1] + v[0] * b[1];"
-    " float4x4 m; m[0] = s * float4(1); const bfloat t = s; v[0] *= t; }",
+    " float4x4 m; m[0] = s * float4(1); const bfloat t = s; v[0] *= t; half h = 2; b[1] = static_cast<bfloat>(h); }",
     "an array as a parameter": "template <typename T> void g(T c[4], T t) { c[0] = t; } float h(const float c[2]);"
     " float f(float t) { float c[4]; g(c, t); return h(c); }",
     "locals called like swizzles": "float f(float3 xyz, device float4* v) { float2 xy = xyz.xy; return v[0].xyz.x + v[1].xy.y; }",
