@@ -132,7 +132,7 @@ def _method(unit: Unit, tokens: Tokens, f: Function, seen: set[tuple[object, ...
 def _array_parameters(unit: Unit, tokens: Tokens, f: Function) -> None:
     """An array as a parameter is in thread memory, also where a template deduces it."""
     for t in unit.parameters(f):
-        if t.levels and unit.words[t.levels[-1].at] == "[" and not t.levels[-1].spaces:
+        if len(t.levels) == 1 and unit.words[t.levels[0].at] == "[" and not t.levels[0].spaces:
             i = unit.view.index[t.start]
             tokens.words[i] = f"__judge_thread {tokens.words[i]}"
 

@@ -62,6 +62,8 @@ READ = {
     "words of OpenCL": "void f(int local, int global) { int generic = local + global; }",
     "copies": "struct P { float4 v; int n[3]; }; void f(device P* d, constant P& c, threadgroup P& t) { P p = c; d[0] = p; t = d[1]; p = t; }",
     "references out of calls": "void f(device int* n) { int e; float x = frexp(2.0f, e); float c; x = sincos(x, c); n[0] = e + int(x + c); }",
+    "arrays of pointers": "template <typename T> void f(thread T x[2], const device T* p[2]) { x[0] = p[0][0]; }"
+    " void g(const device float* a) { float x[2]; const device float* p[2] = {a, a}; f(x, p); }",
     "pointers to pointers": "void f(device float*& p, int n) { p += n; } void g(device float* a) { f(a, 2); thread auto& q = a; q++; }",
     "simdgroup matrices": "void f(device float* a, threadgroup half* h) { simdgroup_float8x8 m; simdgroup_half8x8 n;"
     " simdgroup_load(m, a, 8); simdgroup_load(n, h, 8, ulong2(0, 0), true);"
