@@ -360,7 +360,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_what_the_judge_cannot_read_is_said() -> None:
-    text = scope("float4 f(float4 x, bfloat y) { return y * x; }")
+    text = scope("float f(array_ref<float> a) { return a[0]; }")
     report = check(text, version=(3, 1))
     assert not report.refused
     assert (report.judged, report.reason[:17]) == (False, "program_source:3:")
