@@ -98,7 +98,8 @@ struct alignas(64) lane {
     thread self;                  // first: what `__emu_current` points to
     void* context;                // where it goes on
     u64 pc;
-    u32 line, column;             // where it stopped: up to here, a barrier touches one line of the cache
+    u32 line, column;             // where it stopped
+    u64 place;                    // that and its calls as one number: up to here, a barrier touches one line of the cache
     const void* value;            // what it gives
     u32 nbytes, turns;            // how much it gives, how often it asked for others
     u32 depth;                    // calls that it stands in
@@ -120,7 +121,7 @@ struct grid {
     u32 exchanging[most_simdgroups];  // lanes that have given
     u32 waiting, finished, yielding;  // threads at the barrier, ended, or leaving the turn to others
     u32 rounds;                   // in which nothing but yielding happened
-    const lane* at_barrier;       // the first that waits
+    u64 barrier;                  // the place of the first that waits
     u32 barrier_flags;            // its
     u8 mixed, sanitized, lenient; // mixed: not all wait at the same place
     state states[most_threads];   // by index in the threadgroup

@@ -76,10 +76,7 @@ int order_of(const lane& a, const lane& b) {
 }
 
 // Whether two lanes stand at one barrier, which each reaches through its own calls.
-bool together(const lane& a, const lane& b) {
-    if (a.line != b.line || a.column != b.column || a.depth != b.depth) return false;
-    return !memcmp(a.calls, b.calls, a.depth * sizeof a.calls[0]);
-}
+bool together(const lane& a, const lane& b) { return a.place == b.place; }
 
 void gather(exchange& out, char* values, u32 first, u32 mask, u32 nbytes) {
     out.active = mask, out.stride = nbytes, out.values = values, out.answered = 0;
@@ -161,8 +158,8 @@ void release_some() {
             run.states[i] = ready;
             continue;
         }
-        if (!run.waiting++) run.at_barrier = &l;
-        run.mixed |= !together(l, *run.at_barrier);
+        if (!run.waiting++) run.barrier = l.place;
+        run.mixed |= l.place != run.barrier;
     }
 }
 
@@ -367,13 +364,26 @@ using namespace __emu;
 
 namespace {
 
-// Notes the calls that a thread stands in, by the chain of frames that ends at the bottom of its stack.
-inline __attribute__((always_inline)) void note_calls(lane* me) {
+// Looks through the calls that a thread stands in, by the chain of frames that ends at the bottom of its stack: their
+// place as one number, and with `keeps` each of them.
+template <bool keeps> inline __attribute__((always_inline)) void note_calls(lane* me) {
     u64* frame = (u64*)__builtin_frame_address(0);
+    u64 place = u64(me->line) << 32 | me->column;
     u32 n = 0;
-    while (n < most_calls && frame[0]) me->calls[n++] = frame[1], frame = (u64*)frame[0];
-    me->depth = n;
-    me->pc = me->calls[0] - 1;
+    me->pc = frame[1] - 1;
+    for (; n < most_calls && frame[0]; ++n, frame = (u64*)frame[0]) {
+        place = (place ^ frame[1]) * 0x9e3779b97f4a7c15;
+        if (keeps) me->calls[n] = frame[1];
+    }
+    me->place = place;
+    if (keeps) me->depth = n;
+}
+
+// The two innermost calls alone, for plain runs: a barrier has to be quick.
+inline __attribute__((always_inline)) void note_caller(lane* me) {
+    u64* frame = (u64*)__builtin_frame_address(0);
+    me->pc = frame[1] - 1;
+    me->place = (u64(me->line) << 32 | me->column) ^ frame[1] ^ ((u64*)frame[0])[1] << 1;
 }
 
 }  // namespace
@@ -385,16 +395,17 @@ const thread* __emu_current;
 void __emu_threadgroup_barrier(unsigned flags, unsigned line, unsigned column) {
     lane* me = current();
     me->line = line, me->column = column;
-    note_calls(me);
-    if (!run.waiting++) run.at_barrier = me, run.barrier_flags = flags;
-    else if (!together(*me, *run.at_barrier)) run.mixed = 1;
+    if (run.sanitized) note_calls<false>(me);
+    else note_caller(me);
+    if (!run.waiting++) run.barrier = me->place, run.barrier_flags = flags;
+    run.mixed |= me->place != run.barrier;
     stop(me, at_barrier);
 }
 
 void __emu_simdgroup_barrier(unsigned flags, unsigned line, unsigned column) {
     lane* me = current();
     me->line = line, me->column = column, me->nbytes = flags;
-    note_calls(me);
+    note_calls<true>(me);
     ++run.exchanging[run.simdgroup];
     stop(me, at_simdgroup_barrier);
 }
@@ -402,7 +413,7 @@ void __emu_simdgroup_barrier(unsigned flags, unsigned line, unsigned column) {
 const exchange* __emu_exchange(const void* value, unsigned nbytes, unsigned line, unsigned column) {
     lane* me = current();
     me->line = line, me->column = column, me->value = value, me->nbytes = nbytes;
-    note_calls(me);
+    note_calls<true>(me);
     u32 simdgroup = me->self.index / width;
     ++run.exchanging[simdgroup];
     stop(me, exchanging);
