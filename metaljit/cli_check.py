@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import click
 
 from .cli_errors import echo, fault, progress, reason
-from .source import shown_path
+from .cli_errors import report as report_all
+from .source import MetaljitError, shown_path, undecodable
 
 ENDING = ".metal"
 MOST_BYTES = 64_000_000
@@ -44,8 +45,13 @@ def check(path: str, std: tuple[int, int], include: Sequence[str], defines: dict
     from .runtime.msl.check import check as check_text
 
     folders = (os.path.dirname(os.path.abspath(path)), *include)
+    try:
+        text = _read(path)
+    except MetaljitError as e:  # the files behind it are checked all the same
+        report_all(e.diagnostics)
+        return True
     with progress(f"Checking {path}"):
-        report = check_text(_read(path), file=shown_path(path), version=std, include=folders, defines=defines)
+        report = check_text(text, file=shown_path(path), version=std, include=folders, defines=defines)
     for diagnostic in report.findings:
         echo(str(diagnostic))
     errors = sum(d.severity == "error" for d in report.findings)
@@ -60,11 +66,9 @@ def _read(path: str) -> str:
     try:
         if os.path.getsize(path) > MOST_BYTES:
             raise fault("file-too-large", f"{path} has more than {MOST_BYTES // 1_000_000} million bytes")
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
+        with open(path, "rb") as file:
+            return file.read().decode()
     except OSError as e:
         raise fault("unreadable-file", f"{path} cannot be read: {reason(e)}") from e
     except UnicodeDecodeError as e:
-        raise fault(
-            "msl-text", f"{path} is no UTF-8 text: byte {e.object[e.start]:#04x} at offset {e.start}"
-        ) from e
+        raise fault("msl-text", f"{path} is no UTF-8 text: {undecodable(e)}", "save it as UTF-8") from e

@@ -10,7 +10,8 @@ written if the run finds a fault, unless it is lenient.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,10 @@ from .runtime.emulator.sanitizer import sanitizing
 from .runtime.msl.compile import FILE, VERSIONS, Options
 from .runtime.msl.kernels import Input
 from .runtime.msl.names import THREADGROUP_MEMORY
-from .source import Diagnostic, KernelFault, LaunchFault
+from .source import Diagnostic, KernelFault, LaunchFault, undecodable
 
 Extent = int | tuple[int, ...]
+MOST_THREADS = 2**32 - 1
 _TYPES = {
     "bool": np.bool_, "char": np.int8, "int8_t": np.int8, "uchar": np.uint8, "uint8_t": np.uint8,
     "short": np.int16, "int16_t": np.int16, "ushort": np.uint16, "uint16_t": np.uint16,
@@ -40,10 +42,10 @@ def load_metal(path: str | os.PathLike[str], **options: Any) -> MetalFile:
     """The kernels of a `.metal` file; headers are looked for beside it. Options as for `metal_from_text`."""
     name = os.fspath(path)
     try:
-        with open(name, encoding="utf-8") as file:
-            text = file.read()
+        with open(name, "rb") as file:
+            text = file.read().decode()
     except (OSError, UnicodeDecodeError) as e:
-        reason = e.strerror if isinstance(e, OSError) else "it is no UTF-8 text"
+        reason = e.strerror if isinstance(e, OSError) else f"it is no UTF-8 text: {undecodable(e)}"
         raise LaunchFault(
             Diagnostic("unreadable-file", f"{name} cannot be read: {reason}", help="name a .metal file")
         ) from e
@@ -127,6 +129,7 @@ class MetalKernel:
         groups: Extent | None = None,
         threadgroup: Extent | None = None,
         memory: Mapping[int, int] | None = None,
+        outputs: Sequence[str] = (),
         lenient: bool = False,
         seed: int | None = None,
     ) -> tuple[Diagnostic, ...]:
@@ -136,19 +139,18 @@ class MetalKernel:
         where the parameter is a reference to a scalar, anything with the buffer protocol elsewhere. The grid is
         `threads` (partial groups at its edges) or `groups` of `threadgroup`, each an int or up to three, x first;
         `memory` gives the bytes of `[[threadgroup(i)]]` arguments; `seed` shuffles the order of threads and groups.
+        `outputs` names the buffers whose contents the kernel makes: what stands in them is undefined until it is written,
+        so a sanitized run finds reads of it, and elements that nobody wrote.
 
         KernelFault with all that the run found wrong, nothing written; a lenient run writes, and returns it.
         LaunchFault where the arguments do not fit.
         """
         function = self.library.function(self.name, dict(self.constants), sanitize=sanitizing())
-        buffers = self._bind(function, args)
+        buffers = self._bind(function, args, (outputs,) if isinstance(outputs, str) else tuple(outputs))
         size = _size(threadgroup) if threadgroup is not None else _usual(function, threads)
         if (threads is None) == (groups is None):
             raise self._fault("a grid is given either as threads= or as groups=")
-        if (
-            any(not 0 <= slot <= 30 for slot in memory or {})
-            or sum((memory or {}).values()) > THREADGROUP_MEMORY
-        ):
+        if not _is_memory(memory or {}):
             raise self._fault(
                 f"memory={memory} is no threadgroup memory: 31 arguments of {THREADGROUP_MEMORY} bytes together"
             )
@@ -171,7 +173,7 @@ class MetalKernel:
             raise KernelFault(*found)
         return found
 
-    def _bind(self, function: Function, args: Sequence[Any]) -> dict[int, Binding]:
+    def _bind(self, function: Function, args: Sequence[Any], outputs: tuple[str, ...]) -> dict[int, Binding]:
         wanted = sorted(
             (p for p in function.kernel.inputs if p.what == "buffer" and p.index is not None),
             key=lambda p: p.index or 0,
@@ -181,9 +183,17 @@ class MetalKernel:
             raise self._fault(
                 f"the kernel has {len(wanted)} buffers ({names}), and was given {len(args)} arguments"
             )
-        return {p.index or 0: self._binding(p, value) for p, value in zip(wanted, args, strict=True)}
+        written = [p.name for p in wanted if p.is_written]
+        for name in outputs:
+            if name not in written:
+                known = ", ".join(written) or "none"
+                raise self._fault(
+                    f"outputs= names {name!r}, which is no buffer that the kernel writes; those are: {known}"
+                )
+        pairs = zip(wanted, args, strict=True)
+        return {p.index or 0: self._binding(p, value, p.name in outputs) for p, value in pairs}
 
-    def _binding(self, p: Input, value: Any) -> Binding:
+    def _binding(self, p: Input, value: Any, is_output: bool) -> Binding:
         if isinstance(value, int | float | bool) and not isinstance(value, np.generic):
             value = self._number(p, value)
         if isinstance(value, np.generic):
@@ -198,7 +208,9 @@ class MetalKernel:
             raise self._fault(f"the kernel may write {p.name!r}, and the array is read-only")
         if value.size == 0:
             raise self._fault(f"the array for {p.name!r} is empty, and Metal has no buffer of no bytes")
-        return Binding(value.reshape(-1).view(np.uint8), p.name, p.is_written)
+        return Binding(
+            value.reshape(-1).view(np.uint8), p.name, p.is_written, is_output, not _is_number(p.type)
+        )
 
     def _number(self, p: Input, value: float) -> NDArray[Any]:
         kind = [w for w in p.type.replace("&", " ").split() if w != "const"]
@@ -215,14 +227,29 @@ class MetalKernel:
         return LaunchFault(Diagnostic("msl-arguments", f"{self.name}: {message}", help=help))
 
 
+def _is_number(type: str) -> bool:
+    """Whether a buffer is of scalars or vectors, which are written whole."""
+    words = [w for w in type.replace("&", " ").replace("*", " ").split() if w not in ("const", "volatile")]
+    return len(words) == 1 and words[0].removeprefix("packed_").rstrip("234") in (*_TYPES, "bfloat")
+
+
 def _size(extent: Extent) -> tuple[int, int, int]:
-    values = (extent,) if isinstance(extent, int) else tuple(extent)
-    x, y, z = (*values, 1, 1, 1)[:3]
-    if not 1 <= len(values) <= 3 or min(x, y, z) < 1:
+    given: Iterable[Any] = extent if isinstance(extent, Iterable) else (extent,)
+    values = [int(v) if isinstance(v, int | np.integer) else 0 for v in given]
+    if not 1 <= len(values) <= 3 or min(values) < 1 or prod(values) > MOST_THREADS:
         raise LaunchFault(
-            Diagnostic("msl-arguments", f"{extent!r} is no size of a grid: one to three positive integers")
+            Diagnostic(
+                "msl-arguments",
+                f"{extent!r} is no size of a grid: one to three positive integers, whose product is below 2^32",
+            )
         )
+    x, y, z = (*values, 1, 1)[:3]
     return x, y, z
+
+
+def _is_memory(memory: Mapping[int, int]) -> bool:
+    integers = all(isinstance(v, int | np.integer) and v >= 0 for v in (*memory, *memory.values()))
+    return integers and max(memory, default=0) <= 30 and sum(memory.values()) <= THREADGROUP_MEMORY
 
 
 def _usual(function: Function, threads: Extent | None) -> tuple[int, int, int]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -12,6 +16,8 @@ R = TypeVar("R")
 
 class error(Exception):
     """What goes wrong here, in metalcompute's words; a text that is refused, in the compiler's."""
+
+    __module__ = "metaljit.metalcompute"
 
 
 def positional(count: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -22,14 +28,31 @@ def positional(count: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @wraps(call)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-            if kwargs:
-                raise TypeError(f"metalcompute.{call.__qualname__}() takes no keyword arguments")
+            if is_method and not args:
+                raise TypeError(f"unbound method metalcompute.{call.__qualname__}() needs an argument")
+            _no_keywords(call, kwargs)
             check_count(len(args) - is_method, count)
             return call(*args, **kwargs)
 
         return checked
 
     return decorate
+
+
+def optional(call: Callable[P, R]) -> Callable[P, R]:
+    """A call that looks at its arguments itself, and takes none by name."""
+
+    @wraps(call)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        _no_keywords(call, kwargs)
+        return call(*args, **kwargs)
+
+    return checked
+
+
+def _no_keywords(call: Callable[..., object], keywords: Mapping[str, object]) -> None:
+    if keywords:
+        raise TypeError(f"metalcompute.{call.__qualname__}() takes no keyword arguments")
 
 
 def check_count(given: int, count: int) -> None:
@@ -48,30 +71,27 @@ def text_argument(value: object, position: int) -> str:
     return value
 
 
-def contents_of(value: Any) -> int | memoryview:
+def contents_of(value: Any) -> int | NDArray[np.uint8]:
     """The bytes of a buffer to be made, else their number."""
     try:
         number = int(value)  # tried first, also on what turns out to be bytes
     except Exception:
         number = None
     try:
-        view = memoryview(value)
+        return np.frombuffer(value, np.uint8)  # of any format; contiguous
     except (TypeError, ValueError, BufferError):
         pass
-    else:
-        if view.c_contiguous:
-            return view
     if number is None:
         raise error("Unsupported input format")
     return number
 
 
-def c_int(value: object) -> int:
-    try:
-        number: int = value.__index__()  # type: ignore[attr-defined]
-    except AttributeError:
-        raise TypeError(f"'{type(value).__name__}' object cannot be interpreted as an integer") from None
-    if not -(2**31) <= number < 2**31:
+def c_integer(value: object, bits: int) -> int:
+    """An integer as C reads it: OverflowError where it does not fit."""
+    number: int = operator.index(value)  # type: ignore[arg-type]
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError("Python int too large to convert to C long")
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
         which = "greater than maximum" if number > 0 else "less than minimum"
         raise OverflowError(f"signed integer is {which}")
     return number

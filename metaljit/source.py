@@ -107,6 +107,12 @@ def shown_path(path: str) -> str:
     return relative if not relative.startswith("..") else path
 
 
+def undecodable(e: UnicodeDecodeError) -> str:
+    """The byte that is no UTF-8, and where it stands in the whole text that was decoded."""
+    line = e.object.count(b"\n", 0, e.start) + 1
+    return f"byte {e.object[e.start]:#04x} in line {line}, at offset {e.start}"
+
+
 def _visible(line: str) -> str:
     """The line with what a terminal would obey (escapes, reversals of direction) as one mark each; tabs stay."""
     return "".join(

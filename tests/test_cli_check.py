@@ -81,8 +81,8 @@ def test_headers_and_macros(folder: Path) -> None:
 
 
 def test_what_was_not_judged_is_said(folder: Path) -> None:
-    (folder / "k.metal").write_text(FINE + "template <typename T> concept Small = sizeof(T) < 4;\n")
-    done = invoke("k.metal")
+    (folder / "k.metal").write_text(FINE + "float f(array_ref<float> a) { return a[0]; }\n")
+    done = invoke("k.metal", "--std", "3.1")
     assert done.exit_code == 0
     assert "address spaces were not checked: k.metal:6: " in done.stdout
 
@@ -90,6 +90,11 @@ def test_what_was_not_judged_is_said(folder: Path) -> None:
 def test_files_that_cannot_be_read(folder: Path) -> None:
     (folder / "bytes.metal").write_bytes(b"\xff\xfe\x00")
     (folder / "zero.metal").write_bytes(b"\x00\x01")
-    assert "no UTF-8 text: byte 0xff at offset 0 [msl-text]" in invoke("bytes.metal").stderr
+    (folder / "latin.metal").write_bytes(FINE.encode() + b"// caf\xe9\n")
+    (folder / "fine.metal").write_text(FINE)
+    assert "no UTF-8 text: byte 0xff in line 1, at offset 0 [msl-text]" in invoke("bytes.metal").stderr
+    assert "byte 0xe9 in line 6, at offset" in invoke("latin.metal").stderr
     assert "zero byte in the text [msl-text]" in invoke("zero.metal").stderr
-    assert "[unreadable-file]" in invoke("missing.metal").stderr
+    done = invoke("missing.metal", "fine.metal")
+    assert "[unreadable-file]" in done.stderr
+    assert (done.exit_code, "fine.metal: ok" in done.stdout) == (1, True)

@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
 from array import array
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import metaljit.metalcompute as mc
+from metaljit.metalcompute_objects import Buffer, Function, Kernel
 
 F = np.float32
 ADD = """#include <metal_stdlib>
@@ -36,6 +38,7 @@ kernel void square(const device float* a [[buffer(0)]], device float* b [[buffer
 kernel void bytes(const device uchar* a [[buffer(0)]], device uchar* b [[buffer(1)]],
                   uint id [[thread_position_in_grid]]) { b[id] = a[id] + 2; }
 """
+STRAY = "<class 'metalcompute.Run'> returned a result with an exception set"
 ENDLESS = """kernel void endless(device int* a [[buffer(0)]], uint id [[thread_position_in_grid]]) {
     while (a[0] == 0) { a[1] = 1; }
 }
@@ -49,7 +52,7 @@ def gpu() -> mc.Device:
 
 
 @pytest.fixture(scope="module")
-def kernel(gpu: mc.Device) -> mc.Kernel:
+def kernel(gpu: mc.Device) -> Kernel:
     return gpu.kernel(ADD)
 
 
@@ -64,7 +67,9 @@ def released() -> Iterator[None]:
 
 
 def test_the_module_has_metalcomputes_names() -> None:
-    assert {"init", "release", "compile", "run", "rerun", "get_devices", "Device", "error"} <= set(dir(mc))
+    names = {"init", "release", "compile", "run", "rerun", "get_devices", "Device", "error"}
+    assert {name for name in dir(mc) if name[0] not in "_@"} == names  # pytest adds some with "@"
+    assert all(getattr(mc, name).__module__ == "metaljit.metalcompute" for name in names)
     assert issubclass(mc.error, Exception)
 
 
@@ -78,18 +83,23 @@ def test_devices() -> None:
         assert str(mc.Device(*index)) == f"metalcompute.Device({found.deviceName})"
     with pytest.raises(mc.error, match=r"^Cannot create device$"):
         mc.Device(1)
-    with pytest.raises(SystemError, match="returned a result with an exception set"):
-        mc.Device("0")
+    for wrong in ("0", 0.5, None, 2**63, b""):
+        for call in (mc.Device, mc.init):
+            with pytest.raises(SystemError, match="returned a result with an exception set"):
+                call(wrong)
+    for named in (mc.init, mc.get_devices, mc.release):
+        with pytest.raises(TypeError, match=f"{named.__name__}\\(\\) takes no keyword arguments"):
+            named(device_index=0)
 
 
-def test_texts_of_objects(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_texts_of_objects(gpu: mc.Device, kernel: Kernel) -> None:
     function = kernel.function("next")
     buffer = gpu.buffer(8)
     shown = [str(x) for x in (kernel, function, buffer, function(1, buffer))]
     assert shown == [f"metalcompute.{x}" for x in ("Kernel", "Function", "Buffer(length=8)", "Run")]
 
 
-def test_buffers_of_ours_are_shared_and_others_copied(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_buffers_of_ours_are_shared_and_others_copied(gpu: mc.Device, kernel: Kernel) -> None:
     add, a, b = kernel.function("add"), np.arange(1000, dtype=F), array("f", [2] * 1000)
     c = gpu.buffer(4000)
     add(1000, a, b, c)
@@ -106,7 +116,7 @@ def test_buffers_of_ours_are_shared_and_others_copied(gpu: mc.Device, kernel: mc
     assert (np.frombuffer(c, F) == 10).all()
 
 
-def test_runs_go_on_in_the_background_in_order(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_runs_go_on_in_the_background_in_order(gpu: mc.Device, kernel: Kernel) -> None:
     buffer, function = gpu.buffer(4 * 1024), kernel.function("next")
     runs = [function(1024, buffer) for _ in range(20)]
     del runs[-1]  # waits for it, and so for all
@@ -115,20 +125,20 @@ def test_runs_go_on_in_the_background_in_order(gpu: mc.Device, kernel: mc.Kernel
 
 
 @pytest.mark.parametrize(("count", "total"), [(1, 1024), (1024, 1024), (1025, 2048), (3.9, 1024)])
-def test_the_grid_is_whole_groups(gpu: mc.Device, kernel: mc.Kernel, count: Any, total: int) -> None:
+def test_the_grid_is_whole_groups(gpu: mc.Device, kernel: Kernel, count: Any, total: int) -> None:
     out = gpu.buffer(8)
     kernel.function("sizes")(count, out)
     assert np.frombuffer(out, np.uint32).tolist() == [total, 1024]
 
 
 @pytest.mark.parametrize("count", [0, -1, -5000])
-def test_no_threads_are_no_run(gpu: mc.Device, kernel: mc.Kernel, count: int) -> None:
+def test_no_threads_are_no_run(gpu: mc.Device, kernel: Kernel, count: int) -> None:
     out = gpu.buffer(8)
     kernel.function("sizes")(count, out)
     assert np.frombuffer(out, np.uint32).tolist() == [0, 0]
 
 
-def test_what_overhangs_in_the_last_page_does_no_harm(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_what_overhangs_in_the_last_page_does_no_harm(gpu: mc.Device, kernel: Kernel) -> None:
     for n in (1, 1023, 5000):
         out = gpu.buffer(4 * n)
         kernel.function("add")(n, np.ones(n, F), np.ones(n, F), out)
@@ -147,6 +157,7 @@ def test_what_overhangs_in_the_last_page_does_no_harm(gpu: mc.Device, kernel: mc
         (np.float32(1), b"\0\0\x80\x3f"),
         (memoryview(b"abcd")[1:3], b"bc"),
         (np.arange(4, dtype=np.uint8).reshape(2, 2), bytes(range(4))),
+        (np.array([1], "M8[s]"), b"\1\0\0\0\0\0\0\0"),  # of no format that a memoryview knows
     ],
 )
 def test_what_makes_a_buffer(gpu: mc.Device, contents: Any, expected: bytes) -> None:
@@ -170,7 +181,7 @@ def test_what_makes_no_buffer(gpu: mc.Device, contents: Any) -> None:
 
 
 def test_a_buffer_has_the_buffer_protocol_and_nothing_else(gpu: mc.Device) -> None:
-    buffer = gpu.buffer(b"abc")
+    buffer: Any = gpu.buffer(b"abc")
     uses: list[Any] = [
         lambda: buffer[0],
         lambda: len(buffer),
@@ -181,8 +192,25 @@ def test_a_buffer_has_the_buffer_protocol_and_nothing_else(gpu: mc.Device) -> No
     for use in uses:
         with pytest.raises(TypeError):
             use()
-    for name in ("shape", "tobytes", "size", "T"):
+    for name in (
+        "shape",
+        "tobytes",
+        "size",
+        "T",
+        "append",
+        "decode",
+        "__len__",
+        "__iter__",
+        "__array_interface__",
+    ):
         assert not hasattr(buffer, name)
+    assert not [name for name in dir(buffer) if name[0] != "_"]
+    assert not isinstance(buffer, np.ndarray)
+    for things in (buffer, cast(Any, gpu), kernel_of(gpu)):
+        with pytest.raises(AttributeError):
+            things.x = 1
+        with pytest.raises(TypeError, match="cannot pickle"):
+            copy.copy(things)
     assert buffer == buffer
     assert buffer != gpu.buffer(b"abc")
     assert bool(buffer)
@@ -191,12 +219,28 @@ def test_a_buffer_has_the_buffer_protocol_and_nothing_else(gpu: mc.Device) -> No
     assert "object at" in repr(buffer)
 
 
+def kernel_of(gpu: mc.Device) -> Any:
+    return gpu.kernel(ADD)
+
+
+def test_numpy_takes_a_buffer_as_bytes(gpu: mc.Device) -> None:
+    buffer: Any = gpu.buffer(b"abc")
+    np.testing.assert_array_equal(buffer, [97, 98, 99])
+    assert np.stack([buffer, buffer]).tolist() == [[97, 98, 99]] * 2
+    assert type(np.zeros_like(buffer)) is np.ndarray
+    assert (np.ones(3) + buffer).tolist() == [98, 99, 100]
+    assert np.sum(buffer) == 294
+    assert b"x" + buffer == b"xabc"
+    np.asarray(buffer)[0] = 122
+    assert bytes(buffer) == b"zbc"
+
+
 def test_a_view_outlives_its_buffer(gpu: mc.Device) -> None:
     view = np.frombuffer(gpu.buffer(b"abc"), np.uint8)
     assert view.tobytes() == b"abc"
 
 
-def test_arguments_of_the_objects(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_arguments_of_the_objects(gpu: mc.Device, kernel: Kernel) -> None:
     function, buffer = kernel.function("next"), gpu.buffer(4)
     words: list[tuple[Any, type[Exception], str]] = [
         (lambda: gpu.kernel(), TypeError, "function takes exactly 1 argument (0 given)"),
@@ -207,16 +251,16 @@ def test_arguments_of_the_objects(gpu: mc.Device, kernel: mc.Kernel) -> None:
         (lambda: kernel.function(b"next"), TypeError, "argument 2 must be str, not bytes"),
         (lambda: kernel.function("other"), mc.error, "Function not found"),
         (
-            lambda: mc.Kernel(kernel, "x"),
+            lambda: Kernel(kernel, "x"),
             mc.error,
             "First argument should be a metalcompute.Device object",
         ),
         (
-            lambda: mc.Function(gpu, "x"),
+            lambda: Function(gpu, "x"),
             mc.error,
             "First argument should be a metalcompute.Kernel object",
         ),
-        (lambda: mc.Buffer(kernel, 1), mc.error, "First argument should be a metalcompute.Device object"),
+        (lambda: Buffer(kernel, 1), mc.error, "First argument should be a metalcompute.Device object"),
         (lambda: function(), mc.error, "Buffer not found"),
         (lambda: function(1), mc.error, "Buffer not found"),
         (
@@ -226,8 +270,14 @@ def test_arguments_of_the_objects(gpu: mc.Device, kernel: mc.Kernel) -> None:
         ),
         (lambda: function(buffer, buffer), mc.error, "First argument should be an integer kernel count"),
         (lambda: function(1, "x"), mc.error, "Unsupported input format"),
-        (lambda: function(1j, buffer), SystemError, "bad argument to internal function"),
-        (lambda: function(float("nan"), buffer), SystemError, "bad argument to internal function"),
+        (
+            lambda: function(np.str_("1"), buffer),
+            mc.error,
+            "First argument should be an integer kernel count",
+        ),
+        (lambda: function(1j, buffer), SystemError, STRAY),
+        (lambda: function(2**63, buffer), SystemError, STRAY),
+        (lambda: function(float("nan"), buffer), SystemError, STRAY),
     ]
     for use, kind, text in words:
         with pytest.raises(kind) as caught:
@@ -322,7 +372,7 @@ def test_the_check_of_every_access_reports_what_overhangs() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_has_a_queue_of_its_own(gpu: mc.Device, kernel: mc.Kernel) -> None:
+def test_a_forked_child_has_a_queue_of_its_own(gpu: mc.Device, kernel: Kernel) -> None:
     buffer = gpu.buffer(4 * 1024)
     kernel.function("next")(1024, buffer)
     child = os.fork()
@@ -399,6 +449,7 @@ def test_arguments_of_the_simple_functions(released: None) -> None:
         (lambda: mc.compile("x", None), TypeError, "argument 2 must be str, not None"),
         (lambda: mc.run(i, i), TypeError, "function takes exactly 3 arguments (2 given)"),
         (lambda: mc.run(i, i, 1.5), TypeError, "'float' object cannot be interpreted as an integer"),
+        (lambda: mc.run(i, i, 2**70), OverflowError, "Python int too large to convert to C long"),
         (lambda: mc.run(i, i, 2**31), OverflowError, "signed integer is greater than maximum"),
         (lambda: mc.rerun(), TypeError, "function takes exactly 1 argument (0 given)"),
     ]

@@ -21,6 +21,7 @@ from .msl_entry import kernel_function
 from .msl_statements import PARAMETERS, Emitter, Printer
 from .prelude import needed
 from .spelling import Scope, identifier, literal, storage_name, type_name
+from .uniformity import promises
 from .usage import Usage, usage
 
 # Whoever compiles may force fast math; compilers that know these pragmas take them back, others pass over them.
@@ -29,6 +30,11 @@ SAFE = """\
 #pragma METAL fp contract(off)
 """
 P = TypeVar("P", bound=Printer)
+PROMISE = """\
+#ifndef __EMU__
+#define mj_uniform(x) (x)
+#endif
+"""
 OFFSET = """\
 #ifndef METALJIT_CPU
 typedef int mj_offset;
@@ -58,6 +64,7 @@ def emit(
     `buffers` are all arrays in `[[buffer(i)]]` order.
     """
     printer = prepared(Printer, kernel, uniforms, buffers, math)
+    printer.promised = promises(kernel) if kernel.threads else frozenset()
     entry, used = identifier(kernel.name), usage(kernel.body, printer.uses)
     element = f"{entry}_at" if kernel.kind == "map" else f"{entry}_thread"
     results = [Vec(b.dtype, b.lanes) if b.lanes > 1 else b.dtype for b in kernel.results]
@@ -107,6 +114,8 @@ def assembled(printer: Printer, uniforms: Sequence[Uniform], title: str) -> tupl
     """The whole text, and how many lines stand before what was printed."""
     head = _head(printer, identifier(printer.kernel.name), uniforms, title)
     body = "\n".join(printer.out.lines)
+    if "mj_uniform(" in body:
+        head = f"{PROMISE}\n{head}"
     if "mj_offset" in body:
         head = f"{OFFSET}\n{head}"
     safe = SAFE if printer.math == "precise" else ""

@@ -76,6 +76,9 @@ class Printer(Collectives):
     out: Emitter = field(default_factory=Emitter)
     scope: Scope = field(default_factory=Scope)
     result: str = ""
+    promised: frozenset[int] = (
+        frozenset()
+    )  # variables of which the emulator asks whether all threads hold one value
 
     def lines(self, e: ir.Expr) -> str:
         """The text of an expression; a long sum on several lines, a term on each."""
@@ -101,6 +104,8 @@ class Printer(Collectives):
     def statement(self, s: ir.Stmt) -> None:
         line = self.out.line
         match s:
+            case ir.Let(var, ir.Same(value), span) if var.number in self.promised:
+                self.define(var, f"mj_uniform({self.expr(value)})", span)
             case ir.Let(var, value, span):
                 self.define(var, self.lines(value), span)
             case ir.Declare(var, value, span):

@@ -21,7 +21,7 @@ from ..dtypes import I32
 from ..frozen import mutable
 from ..source import Diagnostic, Span
 from . import ir
-from .usage import Usage, usage, walk
+from .usage import Usage, usage, walk, walk_expressions
 
 SIMD_WIDTH = 32
 Together: TypeAlias = ir.Barrier | ir.Collective | ir.TileFill | ir.TileMove | ir.TileMultiply
@@ -52,6 +52,11 @@ def levels(kernel: ir.Kernel) -> dict[int, Level]:
     return _analysed(kernel).levels
 
 
+def promises(kernel: ir.Kernel) -> frozenset[int]:
+    """The variables that hold a `uniform(…)` which all threads of a group come to, and so can be compared among them."""
+    return frozenset(_analysed(kernel).promises)
+
+
 def flat_thread(kernel: ir.Kernel) -> ir.Expr:
     """The thread's index in its group, last axis fastest."""
     variables = kernel.positions[len(kernel.threads) :]
@@ -79,6 +84,7 @@ class Condition:
     level: Level
     span: Span
     fragile: frozenset[str] = frozenset()
+    unsettled: frozenset[str] = frozenset()  # arrays without a barrier between a write to them and the read
     left: bool = False  # threads have left by a `return`, `break` or `continue` under it
 
 
@@ -99,6 +105,16 @@ class State:
         self.written |= other.written
         for number, arrays in other.fragile.items():
             self.fragile[number] = self.fragile.get(number, frozenset()) | arrays
+
+
+def _way_out(cause: Condition) -> str:
+    if cause.unsettled and not cause.left:
+        arrays = " and ".join(f"'{name}'" for name in sorted(cause.unsettled))
+        return f"put a `barrier()` between each write to {arrays} and the read that decides here"
+    return (
+        "move it out of what this condition decides; if the condition is the same for all threads, "
+        "say so: `uniform(…)`"
+    )
 
 
 class _Walk:
@@ -125,6 +141,8 @@ class _Walk:
             tuple[list[Condition], list[Condition]]
         ] = []  # who broke off, who went on to the next turn
         self.diagnostics: list[Diagnostic] = []
+        self.promises: set[int] = set()
+        self.read_early: dict[int, frozenset[str]] = {}
 
     # ---- control flow ----
 
@@ -147,7 +165,8 @@ class _Walk:
 
     @contextmanager
     def under(self, condition: ir.Expr, span: Span) -> Iterator[None]:
-        self.conditions.append(Condition(self.level(condition), span, self.fragility(condition)))
+        found = Condition(self.level(condition), span, self.fragility(condition), self.unsettled(condition))
+        self.conditions.append(found)
         yield
         self.conditions.pop()
 
@@ -180,8 +199,7 @@ class _Walk:
             f"{what} must be reached by all {whom} or none, and here some may pass it by",
             s.span,
             second=(cause.span, how),
-            help="move it out of what this condition decides; if the condition is the same for all threads, "
-            "say so: `uniform(…)`",
+            help=_way_out(cause),
         )
         self.report(diagnostic)
 
@@ -193,6 +211,7 @@ class _Walk:
     def bind(self, number: int, *values: ir.Expr) -> None:
         """A variable or local array takes a value here."""
         self.raise_to(number, max([self.control(), *map(self.level, values)]))
+        self.read_early[number] = frozenset[str]().union(*map(self.unsettled, values))
         fragile = frozenset[str]().union(*map(self.fragility, values))
         self.state.fragile[number] = self.state.fragile.get(number, frozenset()) | fragile
 
@@ -232,14 +251,29 @@ class _Walk:
         found = frozenset[str]().union(*map(self.fragility, ir.children(e)))
         return found | {e.buffer.name} if isinstance(e, ir.Load) and e.buffer.size is not None else found
 
+    def unsettled(self, e: ir.Expr) -> frozenset[str]:
+        """The threadgroup arrays that it was read from without a barrier since they were written."""
+        found = frozenset[str]()
+        for part in walk_expressions(e):
+            match part:
+                case ir.Read(var):
+                    found |= self.read_early.get(var.number, frozenset())
+                case ir.Load(buffer, _, _) if buffer.size is not None and buffer.name in self.state.written:
+                    found |= {buffer.name}
+        return found
+
     def write(self, *arrays: str) -> None:
         self.state.written |= frozenset(arrays)
         for number, fragile in self.state.fragile.items():
             if not fragile.isdisjoint(arrays):
                 self.raise_to(number, Level.THREAD)
+                self.read_early[number] = self.read_early.get(number, frozenset()) | fragile.intersection(
+                    arrays
+                )
         for c in self.conditions:
             if not c.fragile.isdisjoint(arrays):
                 c.level = Level.THREAD
+                c.unsettled |= c.fragile.intersection(arrays)
 
     def barrier(self) -> None:
         self.state = State()
@@ -256,6 +290,11 @@ class _Walk:
         match s:
             case ir.Let(var, value, _) | ir.Assign(var, value, _):
                 self.bind(var.number, value)
+                if isinstance(value, ir.Same) and self.control() is Level.GROUP:
+                    known = isinstance(value.value, ir.Read) and value.value.var.number in self.promises
+                    self.promises |= set() if known else {var.number}
+                else:
+                    self.promises.discard(var.number)
             case ir.Declare(var, value, _):
                 self.raise_to(var.number, Level.GROUP)
                 if value is not None:

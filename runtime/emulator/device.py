@@ -112,10 +112,11 @@ def _bytes(operand: Operand) -> NDArray[np.uint8]:
 
 
 def _located(program: Program, fault: Fault) -> Diagnostic:
-    """A fault at the user's line of the kernel, with the line of the Metal text."""
-    place = Place(program.where)
+    """A fault at the user's line of the kernel, with the line of the Metal text; for a race the other access too."""
+    place, text = Place(program.where), f"{program.name}: {fault.message}"
     if fault.location is not None:
         place = program.user_place(int(fault.location.rsplit(":", 2)[-2]))
-    return Diagnostic(
-        fault.kind, f"{program.name}: {fault.message}", where=place.where, excerpt=place.excerpt
-    )
+    if fault.second is not None:
+        other, what = fault.second
+        text += f"; {what} is at {program.user_place(int(other.rsplit(':', 2)[-2])).where}"
+    return Diagnostic(fault.kind, text, where=place.where, excerpt=place.excerpt)

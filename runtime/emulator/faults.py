@@ -6,8 +6,8 @@ In: the shared page after a run, and what the buffers are called. Out: `Fault`s.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 from metaljit.frozen import frozen
@@ -19,7 +19,8 @@ Position = tuple[int, int, int]
 HEADER = struct.Struct("<IIIIQ")  # status, records, dropped, unused, address of the entry
 RECORD = struct.Struct("<4IqQ4I12I3Q4q4I88s")
 STOPPED = 2
-NONE, BUFFER, ARGUMENT, STATIC, STACK_GUARD, STACK = range(6)
+MOST_RECORDS = 65
+NONE, BUFFER, ARGUMENT, STATIC, STACK_GUARD, STACK, CONSTANT = range(7)
 WRITE, ATOMIC = 1, 2
 _SHARED = (BUFFER, ARGUMENT, STATIC)
 
@@ -102,8 +103,13 @@ class Context:
 
 
 def read(page: bytes | memoryview) -> tuple[bool, int, list[Record]]:
-    """Whether the run was stopped, the entry's address in the worker, and the records."""
+    """Whether the run was stopped, the entry's address in the worker, and the records.
+
+    Where the kernel wrote over the page itself, one record says so.
+    """
     status, count, _, _, entry = HEADER.unpack_from(page)
+    if status > STOPPED or count > MOST_RECORDS:
+        return True, 0, [_record(bytes(RECORD.size), 0)]
     return status == STOPPED, entry, [_record(page, HEADER.size + i * RECORD.size) for i in range(count)]
 
 
@@ -138,6 +144,53 @@ def fault(record: Record, context: Context) -> Fault:
         _second(record, context),
         record.count,
     )
+
+
+def told(records: Sequence[Record], context: Context) -> tuple[Fault, ...]:
+    """The sentences for records, in order, without accesses whose index was told of before.
+
+    Where the last one is such an access, which may have ended the run, what tells of its index is the last one.
+    """
+    found = [(r.kind, fault(r, context)) for r in records]
+    indices = {_line(f): f for kind, f in found if kind in _OF_INDEX and f.location}
+    last = found[-1] if found else None
+    said = [f for kind, f in found if kind not in _OF_ACCESS or _line(f) not in indices]
+    if last and last[0] in _OF_ACCESS and (cause := indices.get(_line(last[1]))):
+        said = [*(f for f in said if f is not cause), cause]
+    return tuple(said)
+
+
+def _line(f: Fault) -> str:
+    return f.location.rsplit(":", 1)[0] if f.location else ""
+
+
+def distinct(found: Iterable[Fault], told: Iterable[Fault] = ()) -> tuple[Fault, ...]:
+    """One fault for each place of the text, or pair of places, that is not among those `told` already.
+
+    A place that was compiled several times, a vector with several components and a race that was met from both sides tell
+    the same thing again. So does a read of what was never written, where a race says why.
+    """
+    by_key: dict[object, Fault] = {}
+    for f in found:
+        first = by_key.setdefault(_key(f), f)
+        if first is not f:
+            by_key[_key(f)] = replace(first, count=first.count + f.count)
+    racing = {place for f in by_key.values() if f.kind == "race" for place in _places(f)}
+    gone = {_key(f) for f in told}
+    return tuple(
+        f
+        for key, f in by_key.items()
+        if key not in gone and not (f.kind == "uninitialised-read" and f.location in racing)
+    )
+
+
+def _key(f: Fault) -> object:
+    return (f.kind, _places(f) or f.message)
+
+
+def _places(f: Fault) -> frozenset[str]:
+    second = (f.second[0],) if f.kind == "race" and f.second else ()
+    return frozenset((f.location, *second)) if f.location else frozenset()
 
 
 def _location(r: Record, context: Context) -> str | None:
@@ -192,6 +245,17 @@ def _out_of_bounds(r: Record, context: Context) -> str:
     return f"out-of-bounds {_access(r.access)}{size} at {_where(r, context)}"
 
 
+def _private(r: Record, context: Context) -> str:
+    access = f"out-of-bounds {_access(r.access)} of {_count(r.nbytes, 'byte')}"
+    if r.values[0]:
+        return f"{access} at {_where(r, context)}, whose scope has ended"
+    return (
+        f"{access} at {_where(r, context)}"
+        if r.text
+        else f"{access} in the thread's own memory, beside all arrays"
+    )
+
+
 def _crashed_access(r: Record, context: Context) -> str:
     access = {1: "write", 0: "read"}.get(r.values[0], "access")
     if r.space in _SHARED:
@@ -204,7 +268,9 @@ def _crashed_access(r: Record, context: Context) -> str:
 def _barrier(r: Record, _: Context, what: str = "threads") -> str:
     here, elsewhere, gone, of = r.values
     rest = []
-    if elsewhere:
+    if elsewhere and (r.other_line, r.other_column) == (r.line, r.column):
+        rest.append(f"{elsewhere} came to it by another call")
+    elif elsewhere:
         rest.append(f"{elsewhere} wait at line {r.other_line}")
     if gone:
         rest.append(f"{gone} have ended")
@@ -232,7 +298,7 @@ def _unwritten(r: Record, context: Context) -> str:
 
 
 def _array_bounds(r: Record, _: Context) -> str:
-    return f"index {r.values[0]} is outside of the array"
+    return f"index {r.values[0]} is outside of the array of {_count(r.values[1], 'element')}"
 
 
 def _index(r: Record, _: Context) -> str:
@@ -247,7 +313,25 @@ def _shift(r: Record, _: Context) -> str:
     return f"shift by {r.values[1]} of a value of {r.values[2]} bits"
 
 
-def _alignment(r: Record, _: Context) -> str:
+def _component_shift(r: Record, _: Context) -> str:
+    return f"shift by {r.values[0]} of a component of {r.values[1]} bits"
+
+
+def _division(r: Record, _: Context) -> str:
+    return f"integer division of {r.values[0]} by zero"
+
+
+def _quotient(r: Record, _: Context) -> str:
+    if not r.values[0]:  # the processor stopped
+        return "the quotient of the smallest integer and -1 is no integer of that type"
+    return f"the quotient of {r.values[0]} and -1 is no integer of that type"
+
+
+def _alignment(r: Record, context: Context) -> str:
+    if r.space in _SHARED and r.offset % r.values[0]:
+        name = context.buffers.get(r.slot, "") if r.space == BUFFER else ""
+        where = f"`{name}`" if name else f"buffer {r.slot}" if r.space == BUFFER else "threadgroup memory"
+        return f"misaligned access at byte {r.offset} of {where}: the alignment of the type is {r.values[0]}"
     return f"address {r.address:#x} is no multiple of {r.values[0]}, the alignment of the type"
 
 
@@ -263,6 +347,19 @@ def _endless(r: Record, _: Context) -> str:
     return f"no threadgroup has ended for {r.values[0] / 1000:g} s: is there an endless loop?"
 
 
+def _promise(r: Record, _: Context) -> str:
+    mine, other = (_promised(value, r.values[2]) for value in r.values[:2])
+    held = f"{mine} here and {other} in thread {r.other_thread}"
+    return f"uniform(…) promises one value to all threads of a group, and it is {held}"
+
+
+def _promised(value: int, kind: int) -> str:
+    """As the kernel's type shows it; the kinds are those of `__emu_promise`."""
+    if kind == 2:
+        return f"{struct.unpack('<d', struct.pack('<q', value))[0]:g}"
+    return str(bool(value)) if kind == 3 else str(value % 2**64 if kind == 1 else value)
+
+
 def _text(r: Record, _: Context) -> str:
     return r.text
 
@@ -271,16 +368,22 @@ def _says(text: str) -> Callable[[Record, Context], str]:
     return lambda r, _: text
 
 
-ACCESS, RACE = 16, 26
+OVERWRITTEN, ACCESS, RACE = 0, 16, 26
 # Kinds whose record is about a threadgroup, or about no place in the grid at all.
-_OF_NO_THREAD = {22, 23, 24, 28}
+_OF_NO_THREAD = {OVERWRITTEN, 22, 23, 24, 28}
+_OF_INDEX = {1, 34}
+_OF_ACCESS = {ACCESS, 25, 29, 36}
 _NAMES_FILE = {31, 32, 33, 34, 35}
 # By the numbers of `runtime_state.h` and `abi.h`.
 _SENTENCES: Mapping[int, Kind] = {
+    OVERWRITTEN: Kind("out-of-bounds", _says("the kernel wrote over the emulator's own memory")),
     1: Kind("out-of-bounds", _index),
     2: Kind("inactive-lane", _lane),
     3: Kind("unsupported", _text),
     4: Kind("undefined-argument", _text),
+    5: Kind("division-by-zero", _division),
+    6: Kind("division-overflow", _quotient),
+    7: Kind("shift", _component_shift),
     ACCESS: Kind("out-of-bounds", _crashed_access),
     17: Kind("stack-overflow", _says("a thread's private memory, 256 KiB, is exhausted")),
     18: Kind("aborted", _says("the kernel came to a place that cannot be reached, or to a trap")),
@@ -296,12 +399,11 @@ _SENTENCES: Mapping[int, Kind] = {
     28: Kind("unwritten-output", _unwritten),
     29: Kind("out-of-bounds", _out_of_bounds),
     30: Kind("write-to-read-only", _read_only),
-    31: Kind("division-by-zero", _says("integer division by zero")),
-    32: Kind(
-        "division-overflow",
-        _says("the quotient of the smallest integer and -1 is no integer of that type"),
-    ),
+    31: Kind("division-by-zero", _division),
+    32: Kind("division-overflow", _quotient),
     33: Kind("shift", _shift),
     34: Kind("out-of-bounds", _array_bounds),
     35: Kind("misaligned", _alignment),
+    36: Kind("out-of-bounds", _private),
+    37: Kind("not-uniform", _promise),
 }

@@ -38,7 +38,7 @@ class Library:
 
         Without `strict` a kernel is looked at when it is compiled, and by clang alone: for text that was made here.
         """
-        self.text, self.options = text, options
+        self.text, self.options = clang.plain(text), options
         self._functions: dict[tuple[object, ...], Function] = {}
         if strict:
             self._check()

@@ -33,6 +33,8 @@ class Bound(Protocol):
     def writable(self) -> bool: ...
     @property
     def undefined(self) -> bool: ...
+    @property
+    def padded(self) -> bool: ...
 
 
 @frozen
@@ -46,6 +48,7 @@ class Region:
     nbytes: int
     writable: bool
     undefined: bool
+    padded: bool
     members: tuple[tuple[int, int, Bound], ...] = field(compare=False)
 
 
@@ -64,7 +67,8 @@ def lay_out(buffers: Mapping[int, Bound]) -> list[Region]:
         lead = -nbytes % mmap.PAGESIZE // _ALIGNMENT * _ALIGNMENT
         writable = any(b.writable for _, _, b in members)
         undefined = all(b.undefined for _, _, b in members)
-        regions.append(Region(at + lead, nbytes, writable, undefined, members))
+        padded = any(b.padded for _, _, b in members)
+        regions.append(Region(at + lead, nbytes, writable, undefined, padded, members))
         at += -(-(lead + nbytes) // mmap.PAGESIZE) * mmap.PAGESIZE
     return regions
 
@@ -120,10 +124,21 @@ class Segment:
         os.close(self.descriptor)
 
 
+def above_standard(descriptor: int) -> int:
+    """The file under a number of its own, where it has that of a standard stream which is closed."""
+    if descriptor > 2:
+        return descriptor
+    import fcntl
+
+    other = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return other
+
+
 def _file() -> int:
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("metaljit")
+        return above_standard(os.memfd_create("metaljit"))
     from tempfile import TemporaryFile
 
     with TemporaryFile(prefix="metaljit-") as file:
-        return os.dup(file.fileno())
+        return above_standard(os.dup(file.fileno()))

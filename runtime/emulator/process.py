@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import mmap
 import os
+import signal
 import struct
 import sys
 import threading
@@ -20,7 +21,7 @@ import numpy as np
 from metaljit.frozen import frozen
 from metaljit.runtime.emulator import faults, lines
 from metaljit.runtime.emulator.faults import Context, Crash, Fault, Record
-from metaljit.runtime.emulator.memory import CONTROL, Region, Segment, lay_out
+from metaljit.runtime.emulator.memory import CONTROL, Region, Segment, above_standard, lay_out
 from metaljit.runtime.emulator.worker import HEAD, NO_MEMORY, NOT_LOADED, REPLY, read
 from metaljit.runtime.library import SHIM, place
 from metaljit.source import DeviceFault, Diagnostic, InternalError
@@ -41,21 +42,24 @@ _REQUEST = struct.Struct("<5I3I3I3IQd")
 _REGION = struct.Struct("<QQII")
 _BINDING = struct.Struct("<IIQQII")
 _MEMORY = struct.Struct("<II")
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SANITIZED, _LENIENT, _SHUFFLED = 1, 2, 4
-_WRITABLE, _UNDEFINED = 1, 2
+_WRITABLE, _UNDEFINED, _PADDED = 1, 2, 4
 
 
 @frozen
 class Binding:
     """Memory for a buffer: one-dimensional, contiguous, written back if `writable`.
 
-    `undefined` contents are none until written: a sanitized run reports reads of them, and what was left unwritten.
+    `undefined` contents are none until written: a sanitized run reports reads of them, and what was left unwritten;
+    `padded` ones are structs, whose gaps nobody writes.
     """
 
     memory: NDArray[np.uint8]
     name: str
     writable: bool
     undefined: bool = False
+    padded: bool = False
 
 
 @frozen
@@ -97,15 +101,21 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._segment: Segment | None = None
         self._requests = self._replies = -1
+        self.closed = False  # Python is about to end: a thread whose run is lost ends without a word
 
     def run(self, run: Run) -> tuple[Fault, ...]:
         _check(run)
         regions = lay_out(run.buffers)
+        if self._process is not None and self._process.poll() is not None:
+            self.stop()  # ended from outside meanwhile
         if self._process is None:
             self._start()
         segment = self._segment
         assert segment is not None
-        segment.copy_in(regions)
+        try:
+            segment.copy_in(regions)
+        except OSError as e:
+            raise _no_memory() from e
         try:
             status, message = self._ask(_message(run, regions))
         except BaseException:
@@ -117,12 +127,15 @@ class Worker:
             raise _no_memory()
         stopped, entry, records = faults.read(segment.control())
         if status is None:
-            exit_code = self.stop()
+            exit_code = self.stop() or 0
             if not stopped:
-                raise InternalError(f"the emulator's process ended (status {exit_code}) without a reason")
+                raise _ended(run.kernel, exit_code) if not self.closed else SystemExit
+        if any(r.kind == faults.OVERWRITTEN for r in records):
+            self.stop()
         found = _faults(run, entry, records)
         if stopped:
-            raise Crash(found[-1], found[:-1])
+            raise Crash(found[-1], faults.distinct(found[:-1], found[-1:]))
+        found = faults.distinct(found)
         if run.lenient or not found:
             segment.copy_out(regions)
         segment.give_back()
@@ -135,10 +148,10 @@ class Worker:
         ours: list[int] = []
         theirs: list[int] = []
         try:
-            requests, self._requests = os.pipe()
+            requests, self._requests = _pipe()
             theirs.append(requests)
             ours.append(self._requests)
-            self._replies, replies = os.pipe()
+            self._replies, replies = _pipe()
             theirs.append(replies)
             ours.append(self._replies)
             numbers = (requests, replies, segment.descriptor, CONTROL, mmap.PAGESIZE)
@@ -199,6 +212,7 @@ _worker = Worker()
 
 @atexit.register
 def _stop() -> None:
+    _worker.closed = True
     _worker.stop()
 
 
@@ -237,7 +251,9 @@ def _message(run: Run, regions: list[Region]) -> bytes:
         )
     ]
     parts += [
-        _REGION.pack(r.offset, r.nbytes, r.writable * _WRITABLE | r.undefined * _UNDEFINED, 0)
+        _REGION.pack(
+            r.offset, r.nbytes, r.writable * _WRITABLE | r.undefined * _UNDEFINED | r.padded * _PADDED, 0
+        )
         for r in regions
     ]
     parts += [
@@ -255,7 +271,7 @@ def _faults(run: Run, entry: int, records: list[Record]) -> tuple[Fault, ...]:
         return ()
     names = {slot: binding.name for slot, binding in run.buffers.items()}
     context = Context(run.kernel, entry, names, lines.reader(run.library, run.entry, entry))
-    return tuple(faults.fault(record, context) for record in records)
+    return faults.told(records, context)
 
 
 def _limit() -> float:
@@ -289,6 +305,25 @@ def _runtime() -> str:
     stamps = "".join(f"// {name} {status.st_size} {status.st_mtime_ns}\n" for name, status in found)
     parts = "".join(f'#include "{name}"\n' for name, _ in found if name.endswith(".cpp"))
     return place(stamps + parts, "the emulator's runtime", _FLAGS)
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe beside the standard streams: where those are closed, their numbers are free, and the worker's own."""
+    reading, writing = os.pipe()
+    return above_standard(reading), above_standard(writing)
+
+
+def _ended(kernel: str, status: int) -> Exception:
+    """Why the process ended that told no reason: by a signal of another process, or by a fault of ours."""
+    if -status not in _FROM_OUTSIDE:
+        return InternalError(f"the emulator's process ended (status {status}) without a reason")
+    return DeviceFault(
+        Diagnostic(
+            "emulator-ended",
+            f"the emulator's process was ended by {signal.Signals(-status).name} while it ran {kernel}",
+            help="another process or the system did it, for example for want of memory; run it again",
+        )
+    )
 
 
 def _not_started(reason: str) -> DeviceFault:

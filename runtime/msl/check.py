@@ -8,6 +8,7 @@ spaces. The last two run side by side.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
@@ -20,7 +21,7 @@ from metaljit.runtime.msl.judge import Verdict, judge
 from metaljit.runtime.msl.names import THREADGROUP_MEMORY, Version
 from metaljit.runtime.msl.places import Edited, Places
 from metaljit.runtime.msl.rewrite import Translation, translate, variables
-from metaljit.runtime.msl.tokens import Tokens, Unbalanced
+from metaljit.runtime.msl.tokens import Tokens, Unbalanced, past_angle
 from metaljit.runtime.msl.unit import Finding, Unit
 from metaljit.source import Diagnostic
 
@@ -28,6 +29,7 @@ LONGEST = 16_000_000  # characters
 _MEMORY = "__emu_threadgroup_memory"
 # What Apple's compiler warns of; the emulator's clang refuses it, since the code that it would make is arbitrary.
 _WARNED = re.compile(r"\[-Werror,-W(return-type|shift-count-overflow)\]$")
+_KERNEL = "a kernel cannot be called"  # which `diagnose_if` says of every use of its name
 _EVALUATES = re.compile(r"expression evaluates to '(\d+) <= ")
 _SPELLINGS = (
     (re.compile(r" \[-W[^\]]*\]$"), ""),
@@ -35,6 +37,10 @@ _SPELLINGS = (
     (
         re.compile(r"^declaration requires a global constructor"),
         "the value of a program-scope constant must be constant",
+    ),
+    (
+        re.compile(r"^address of overloaded function '([^']*)' cannot be static_cast to type .*"),
+        r"no instantiation of `\1` has these parameters",
     ),
     (re.compile(r"^variable length arrays.*"), "variable length arrays are not supported in Metal"),
     (
@@ -48,6 +54,8 @@ _SPELLINGS = (
     (re.compile(r"\bvec<(\w+), ([234])>"), r"\1\2"),
     (re.compile(r"\b_Float16\b"), "half"),
 )
+
+_HALF = re.compile("[\ud800-\udfff]")  # a surrogate alone, which no encoding has
 
 
 @frozen
@@ -80,6 +88,7 @@ def check(
     `include` are folders of headers, `defines` macros; an empty value defines a name. DeviceFault where there is no
     compiler to check with.
     """
+    source = clang.plain(source)
     places = Places(Tokens(), file, source)
     unreadable = _unreadable(source)
     if unreadable is not None:
@@ -117,6 +126,8 @@ def _unreadable(source: str) -> tuple[int, str, str] | None:
             else "this is no Metal source"
         )
         return at, "there is a zero byte in the text", help
+    if half := _HALF.search(source):
+        return half.start(), "there is half a character in the text", "read the file as UTF-8"
     return None
 
 
@@ -147,24 +158,28 @@ class _Check:
             found = rules.findings(unit)
             verdict = judging.result()
         suspicion = recursion.suspicion(unit)
-        found += [recursion.finding(unit, f) for f in suspicion.certain]
         of_clang = self._of_clang(messages, limits)
-        if (
-            suspicion.open
-            and not any(f.severity == "error" for f in of_clang)
-            and not any(f.severity == "error" for f in found)
+        recursive = suspicion.certain
+        if (suspicion.certain or suspicion.open) and not any(
+            f.severity == "error" for f in (*of_clang, *found)
         ):
             code = clang.llvm(t.source(tuple(t.kernels)))
-            found += [recursion.finding(unit, f) for f in recursion.confirmed(suspicion.open, unit, code)]
+            recursive = tuple(recursion.confirmed(suspicion, unit, code))
+        found += [recursion.finding(unit, f) for f in recursive]
         judged, reason = _judged(verdict, places, (*found, *of_clang))
-        # What a reading that knows more about a place says is not said again in other words.
-        lines = {places.line_of(f.at) for f in found if f.severity == "error"}
+        # What a reading that knows more about a place says is not said again in other words. Clang does not see spaces.
+        wrong = [f for f in found if f.severity == "error"]
+        lines = {places.line_of(f.at) for f in wrong}
         of_spaces = [f for f in verdict.findings if judged and places.line_of(f.at) not in lines]
         spaces = {f.at for f in of_spaces}
-        found += [f for f in of_clang if places.line_of(f.at) not in lines and f.at not in spaces]
+        said = {places.line_of(f.at) for f in wrong if f.slug != "msl-address-space"}
+        found += [f for f in of_clang if places.line_of(f.at) not in said and f.at not in spaces]
         found += of_spaces
         found.sort(key=lambda f: f.at)
-        return Report(self.file, tuple(_drawn(places, f) for f in found), judged, reason)
+        drawn = dict.fromkeys(
+            _drawn(places, f) for f in found
+        )  # a macro's mistake is one, however often it is used
+        return Report(self.file, tuple(drawn), judged, reason)
 
     def _of_clang(self, messages: Sequence[Message], limits: Mapping[int, int]) -> list[Finding]:
         if not messages:
@@ -177,7 +192,14 @@ class _Check:
             at = edited.token(m.file, m.line, m.column)
             if at is None:
                 at = len(self.translation.tokens.texts) - 1  # behind the end of the text, or in a macro's
-            if _MEMORY in m.text:
+            if _KERNEL in m.text:
+                if not self._is_called(at):
+                    continue
+                name = self.translation.tokens.texts[at]
+                made = Finding(
+                    "msl-kernel", at, f"kernel `{name}` cannot be called", "put what both do into a function"
+                )
+            elif _MEMORY in m.text:
                 used = _EVALUATES.search(following.text) if following else None
                 made = _memory(limits.get(at, at), used[1] if used else "more")
             else:
@@ -186,6 +208,14 @@ class _Check:
                 made = Finding("msl-refused", at, spelled(m.text), severity=severity)
             found.setdefault(made.at, made)
         return list(found.values())
+
+    def _is_called(self, at: int) -> bool:
+        """Whether arguments follow a kernel's name."""
+        words, pairs = self.translation.view.words, self.translation.view.pairs
+        k = bisect_left(self.translation.view.index, at) + 1
+        if words[k : k + 1] == ["<"]:
+            k = past_angle(words, pairs, k, is_sure=True) or k
+        return words[k : k + 1] == ["("]
 
 
 def spelled(text: str) -> str:

@@ -16,6 +16,7 @@ from metaljit.frozen import frozen
 from metaljit.runtime import toolchain
 from metaljit.runtime.cache import disk, key
 from metaljit.runtime.library import SHIM, keep
+from metaljit.runtime.msl import pointers
 from metaljit.runtime.msl.precompiled import headers, precompiled
 
 EMULATOR = os.path.join(SHIM, "emulator")
@@ -38,12 +39,25 @@ FLAGS = (
     "-Xclang", "-ffloat16-excess-precision=none", "-fpch-instantiate-templates",
     "-gline-tables-only", "-gdwarf-4",
 )  # fmt: skip
+# Address: a call for each access, bounds of private arrays and constants. Thread: calls for atomic ones and copies. Clang's
+# driver refuses the two together, which is a matter of their own runtimes.
 SANITIZED = (
-    "-fsanitize=thread", "-mllvm", "-tsan-instrument-func-entry-exit=0",
+    "-fsanitize=thread", "-Xclang", "-fsanitize=address", "-Xclang", "-fsanitize-recover=address",
+    "-Xclang", "-fsanitize-address-use-after-scope",
+    *(part for option in (
+        "tsan-instrument-func-entry-exit=0", "tsan-instrument-memory-accesses=0",
+        "asan-opt-same-temp=0", "asan-opt-globals=0", "asan-use-after-return=never", "asan-force-dynamic-shadow",
+        "asan-instrumentation-with-call-threshold=0", "asan-guard-against-version-mismatch=0",
+        # Two accesses of different lines stay two.
+        "simplifycfg-sink-common=false", "simplifycfg-hoist-common=false", "simplifycfg-merge-cond-stores=false",
+        "sink-common-insts=false", "hoist-common-insts=false",
+    ) for part in ("-mllvm", f"-{option}")),
     "-fsanitize=integer-divide-by-zero,shift,array-bounds,alignment",
     "-fsanitize-recover=integer-divide-by-zero,shift,array-bounds,alignment",
+    "-fstrict-flex-arrays=1",  # the last array of a struct has its bounds; one of one element is a buffer of any length
     "-D__EMU_SANITIZE",
 )  # fmt: skip
+_AS_LLVM = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", "-o", "-", "-")
 # What Apple's compiler refuses and clang only warns about; the rest of clang's advice is the user's affair.
 _REFUSED = (
     "global-constructors",  # a program-scope constant that is computed
@@ -60,6 +74,8 @@ Severity = Literal["error", "warning", "note"]
 _MESSAGE = re.compile(
     r"(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?P<severity>fatal error|error|warning|note): (?P<text>.*)"
 )
+# What the library asserts is said in its own words.
+_ASSERTION = re.compile(r"^static assertion failed(?: due to requirement '.*?')?: ")
 
 
 @frozen
@@ -97,6 +113,11 @@ class Options:
 DEFAULT = Options()
 
 
+def plain(source: str) -> str:
+    """A text as clang reads it: without the mark of its byte order, every line ended by a line feed."""
+    return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
 def preprocess(source: str, options: Options = DEFAULT) -> str:
     """The text after `clang -E`, with line markers. Refused where a header or a bracket of `#if` is missing."""
     major, minor = options.version
@@ -115,20 +136,33 @@ def preprocess(source: str, options: Options = DEFAULT) -> str:
 
 def check(cpp: str) -> tuple[Message, ...]:
     """What clang says of a translated text without making code of it."""
-    done = toolchain.find().clang((*_compile_flags(()), "-fsyntax-only", "-"), cpp)
+    # all errors at once, and what `diagnose_if` says of the names of kernels
+    flags = ("-ferror-limit=1000", "-Wuser-defined-warnings", "-fsyntax-only", "-")
+    done = toolchain.find().clang((*_compile_flags(()), *flags), cpp)
     return tuple(_messages(done.stderr)) or (() if done.returncode == 0 else tuple(_none(done)))
 
 
 def llvm(cpp: str) -> str:
     """A translated text in LLVM's textual form, before anything is optimised; empty where it does not compile."""
-    flags = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", "-o", "-", "-")
-    return toolchain.find().clang((*_compile_flags(()), *flags), cpp).stdout.decode(errors="replace")
+    return toolchain.find().clang((*_compile_flags(()), *_AS_LLVM), cpp).stdout.decode(errors="replace")
 
 
 def build(cpp: str, flags: Sequence[str] = ()) -> str:
-    """The path of the shared library of a translated text, from the cache or compiled. Refused where it is wrong."""
+    """The path of the shared library of a translated text, from the cache or compiled. Refused where it is wrong.
+
+    With the flags `SANITIZED`, copies through pointers have their alignment looked at too.
+    """
     tool = toolchain.find()
-    name = key("emulator", tool.identity, toolchain.processor(), headers(EMULATOR), *FLAGS, *flags, "", cpp)
+    name = key(
+        "emulator",
+        tool.identity,
+        toolchain.processor(),
+        headers(EMULATOR),
+        *FLAGS,
+        *flags,
+        pointers.VERSION,
+        cpp,
+    )
     store = disk()
     kept = store.path(name)
     return kept or keep(name, compile_text(cpp, flags), "an emulated kernel")
@@ -141,7 +175,13 @@ def compile_text(cpp: str, flags: Sequence[str]) -> bytes:
     tool = toolchain.find()
     with TemporaryDirectory(prefix="metaljit-") as folder:
         part, library = os.path.join(folder, "text.o"), os.path.join(folder, "library.so")
-        done = tool.clang((*_compile_flags(flags), "-c", "-", "-o", part), cpp)
+        if flags == SANITIZED:
+            done = tool.clang((*_compile_flags(flags), *_AS_LLVM), cpp)
+            if done.returncode == 0:
+                text = pointers.edited(done.stdout.decode(errors="replace"))
+                done = tool.clang((*_common_flags("ir", flags), "-c", "-", "-o", part), text)
+        else:
+            done = tool.clang((*_compile_flags(flags), "-c", "-", "-o", part), cpp)
         if done.returncode != 0:
             raise Refused(_messages(done.stderr) or _none(done))
         done = tool.link(part, library)
@@ -151,13 +191,20 @@ def compile_text(cpp: str, flags: Sequence[str]) -> bytes:
             return file.read()
 
 
+def _common_flags(language: str, flags: Sequence[str]) -> tuple[str, ...]:
+    return ("-x", language, *FLAGS, *toolchain.machine_flags(), *flags)
+
+
 def _compile_flags(flags: Sequence[str]) -> tuple[str, ...]:
-    common = ("-x", "c++", *FLAGS, *toolchain.machine_flags(), *flags)
+    common = _common_flags("c++", flags)
     return (*common, *_WARNINGS, "-include-pch", precompiled(EMULATOR, (*common, "-w")))
 
 
 def _messages(stderr: bytes) -> list[Message]:
-    """Clang's messages, those about the library's own text moved to the note that names the user's line."""
+    """Clang's messages, those about the library's own text moved to the note that names the user's line.
+
+    Clang names that line behind the first of several errors in one place of the library: the others go.
+    """
     found: list[Message] = []
     pending: Message | None = None
     for line in stderr.decode(errors="replace").splitlines():
@@ -169,16 +216,19 @@ def _messages(stderr: bytes) -> list[Message]:
         )
         message = Message(match["file"], int(match["line"]), int(match["column"]), severity, match["text"])
         is_ours = message.file.startswith(EMULATOR)
+        if severity != "note" and not is_ours:
+            pending = None
         if is_ours and severity == "error":
             pending = message
         elif is_ours:
             continue
         elif severity == "note" and pending is not None:
-            found.append(Message(message.file, message.line, message.column, pending.severity, pending.text))
+            text = _ASSERTION.sub("", pending.text)
+            found.append(Message(message.file, message.line, message.column, pending.severity, text))
             pending = None
         else:
             found.append(message)
-    if pending is not None:
+    if pending is not None and all(m.severity != "error" for m in found):
         found.append(pending)
     return found
 

@@ -62,7 +62,10 @@ class Function:
 
 @frozen
 class Class:
+    """A class with its body, also one that a typedef declares: it is called like the alias if it has no name."""
+
     start: int
+    name: str
     body: tuple[int, int]
     end: int
     scope: tuple[str, ...]
@@ -232,9 +235,12 @@ class _Scope:
             template, k = (start, past - 1), past
         if k < end and words[k] == "requires" and words[k + 1] == "(":
             k = pairs[k + 1] + 1
-        if k >= end or words[k] in _STATEMENTS:
+        is_typedef = words[k : k + 1] == ["typedef"]
+        if k >= end or (words[k] in _STATEMENTS and not is_typedef):
             return self._variable(start, self._semicolon(k, end), scope, owner)
         head = self._head(k, end)
+        if is_typedef and (head.brace is None or not head.is_class):
+            return self._variable(start, self._semicolon(k, end), scope, owner)
         if head.brace is None:
             is_defaulted = words[max(head.stop - 2, 0) : head.stop] in (["=", "default"], ["=", "delete"])
             if head.parameters and (not head.assigned or is_defaulted) and words[head.stop] == ";":
@@ -243,9 +249,10 @@ class _Scope:
         close = pairs[head.brace]
         if head.is_class:
             stop = self._semicolon(close, end)
-            self.found.append(Class(start, (head.brace, close), stop, scope, owner))
+            name = words[stop - 1] if is_typedef and head.class_name == "{" else head.class_name
+            self.found.append(Class(start, name, (head.brace, close), stop, scope, owner))
             if not head.is_enum:
-                self.read(head.brace + 1, close, scope, head.class_name)
+                self.read(head.brace + 1, close, scope, name)
             return stop
         return self._function(start, head, (head.brace, close), close, scope, owner, template)
 
@@ -324,7 +331,7 @@ class _Scope:
         return head
 
     def _class_name(self, k: int, end: int) -> str:
-        while k < end and self.words[k] in ("class", "alignas", "("):
+        while k < end and self.words[k] in ("class", "struct", "alignas", "__attribute__", "("):
             k = self.pairs[k] + 1 if self.words[k] == "(" else k + 1
         return self.words[k] if k < end else ""
 

@@ -23,7 +23,7 @@ JUDGE = os.path.join(SHIM, "judge")
 # One target for every machine: nothing is compiled.
 FLAGS = (
     "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc", "-target", "x86_64-linux-gnu", "-cl-ext=+all",
-    "-cl-single-precision-constant", "-w", "-ferror-limit=50", "-fno-elide-type",
+    "-cl-single-precision-constant", "-Wno-everything", "-Werror=c++20-extensions", "-ferror-limit=1000", "-fno-elide-type",
 )  # fmt: skip
 _MESSAGE = re.compile(
     r"(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?P<kind>fatal error|error|note): (?P<text>.*)"
@@ -39,8 +39,13 @@ _ARTIFACTS = (
     "variable cannot be declared in",
     "reference to overloaded function could not be resolved",  # a function as an argument of a template
     "does not refer to a function template",
+    "is ambiguous",  # a value, which lies in no space, fits a function for each of them
     "cannot bind to a temporary",  # which has no space, and a reference to const does
 )
+# C++20, which the other reading has: what Apple's compiler refuses of it, and does not take as an extension.
+_LATER = re.compile(r"\[-Werror,-Wc\+\+20-[\w-]+\]$")
+_TYPENAME = re.compile(r"missing 'typename' prior to dependent type name '.*'(?= is)")
+_CONSTRUCTOR = re.compile(r"no matching constructor for initialization of '(?:__private )?(\w+)'")
 _OURS = re.compile(
     r"__global_host|__global_device|__local|__private|__generic|__global\b|\bconst\b|\bvolatile\b"
 )
@@ -59,7 +64,8 @@ _NAMES = (
 
 @frozen
 class Verdict:
-    """`findings` are about address spaces, `unread` about what the judge could not read, which may be its own fault."""
+    """`findings` are about address spaces and about C++17, `unread` about what the judge could not read, which may be
+    its own fault."""
 
     findings: tuple[Finding, ...]
     unread: tuple[Finding, ...]
@@ -87,10 +93,25 @@ def judge(unit: Unit) -> Verdict:
     unread: dict[int, Finding] = {}
     for e in _errors(done.stderr.decode(errors="replace")):
         at = place.token(e.file, e.line, e.column) or 0
-        if not _is_artifact(e):
+        if later := _later(unit, e):
+            about.setdefault(at, Finding("msl-refused", at, named(later)))
+        elif not _LATER.search(e.text) and not _is_artifact(e):
             found = about if _is_about_spaces(e) else unread
             found.setdefault(at, Finding("msl-address-space", at, named(e.text) + _reason(e)))
     return Verdict(tuple(about[at] for at in sorted(about)), tuple(unread[at] for at in sorted(unread)))
+
+
+def _later(unit: Unit, e: _Error) -> str:
+    """What Apple's compiler says of C++20: a type without `typename`, and an object without constructors made by
+    parentheses. Empty for everything else."""
+    if found := _TYPENAME.match(e.text):
+        return found[0]
+    found = _CONSTRUCTOR.match(e.text)
+    known = unit.classes.get(found[1]) if found else None
+    if found is None or known is None or ":" in unit.words[known.start : known.body[0]]:
+        return ""
+    has_constructors = any(f.owner == found[1] == unit.words[f.name] for f in unit.functions)
+    return "" if has_constructors else f"no matching constructor for initialization of '{found[1]}'"
 
 
 def named(text: str) -> str:
@@ -156,11 +177,14 @@ def _is_artifact(e: _Error) -> bool:
         return True
     if any("__global_device" in text and _PROGRAM_SCOPE.search(text) for text in (e.text, *e.notes)):
         return True  # a constant number that the text has by itself, as a reference to constant memory
+    if any("__global_device" in text and "__constant char[" in text for text in (e.text, *e.notes)):
+        return True  # a string, which is in OpenCL's own constant memory
     sides = _QUOTED.findall(_AKA.sub(r"'\1'", e.text))
     if e.text.startswith("binding reference") and not all(_OURS.search(side) for side in sides):
         return True  # to a value, which has no space: clang says that elsewhere
     is_choice = e.text.startswith("incompatible operand types") and not any("*" in side for side in sides)
-    return "__generic" in e.text or (is_choice and len({_bare(side) for side in sides}) == 1)
+    is_generic = "__generic" in e.text or (_is_call(e) and any("'__generic'" in note for note in e.notes))
+    return is_generic or (is_choice and len({_bare(side) for side in sides}) == 1)
 
 
 def _differ_in_space(text: str) -> bool:

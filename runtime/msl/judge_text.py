@@ -6,6 +6,7 @@ In: a `Unit`. Out: text, line for line that of the unit. `shim/judge/` declares 
     device, constant …               become __judge_device, __judge_constant …
     v.xyz                            becomes v.__swizzle_3()
     a method without a space         is one for objects in thread memory, as in Metal
+    an array as a parameter          is one in thread memory, as in Metal
     a threadgroup variable           becomes a reference to threadgroup memory, which may stand in any function
     a constant with an address       becomes a reference to constant memory
     words of OpenCL                  get another name
@@ -30,7 +31,7 @@ _SPACES = {
     "ray_data": "__judge_thread",
     "object_data": "__judge_threadgroup",
 }
-_GONE = frozenset({"kernel", "vertex", "fragment", "restrict", "volatile"})
+_GONE = frozenset({"kernel", "vertex", "fragment", "restrict", "volatile", "coherent"})
 _OPENCL = frozenset(
     {"global", "local", "generic", "read_only", "write_only", "read_write", "pipe", "vec_step"}
 )
@@ -48,6 +49,7 @@ def opencl(unit: Unit) -> Tokens:
     seen: set[tuple[object, ...]] = set()
     for f in unit.functions:
         _method(unit, tokens, f, seen)
+        _array_parameters(unit, tokens, f)
     _constants(unit, tokens)
     for k in _threadgroup_variables(unit):
         _threadgroup_variable(unit, tokens, k)
@@ -75,11 +77,12 @@ def _word(unit: Unit, k: int) -> str:
     words, word = unit.words, unit.words[k]
     before = words[k - 1] if k else ""
     if word in _SPACES and before not in (".", "->", "::"):
-        return _SPACES[word]
+        defines = before == "typedef" and words[k + 1] in ("struct", "class", "union")
+        return "" if defines else _SPACES[word]
     if word in _GONE and before not in (".", "->", "::"):
         return ""
     if before in (".", "->") and 2 <= len(word) <= 4 and any(set(word) <= s for s in _SWIZZLES):
-        if word not in unit.names and words[k + 1 : k + 2] != ["("]:
+        if word not in unit.members and words[k + 1 : k + 2] != ["("]:
             return f"__swizzle_{len(word)}()"
     if word.startswith("__metal_") and words[k + 1 : k + 2] == ["("]:
         return "__judge_builtin"
@@ -96,7 +99,7 @@ def _word(unit: Unit, k: int) -> str:
 def _method(unit: Unit, tokens: Tokens, f: Function, seen: set[tuple[object, ...]]) -> None:
     words, index = unit.words, unit.view.index
     owner = f.owner or (words[f.name - 2] if words[f.name - 1 : f.name] == ["::"] else "")
-    if not owner or owner not in unit.classes:
+    if not f.owner and owner not in unit.classes:
         return
     end = f.body[0] if f.body else f.end
     end = next((k for k in range(f.parameters[1], end) if words[k] in (":", "->", "=")), end)
@@ -107,11 +110,7 @@ def _method(unit: Unit, tokens: Tokens, f: Function, seen: set[tuple[object, ...
         for k in (*spaces, *(k for k in qualifiers if words[k] == "const")):
             tokens.words[index[k]] = ""
         _once(unit, tokens, f, (_class_start(unit, f), *words[f.start : f.parameters[1]]), seen)
-    elif (
-        "static" in before
-        or "friend" in before
-        or words[end : end + 2] in (["=", "default"], ["=", "delete"])
-    ):
+    elif "static" in before or "friend" in before:
         return
     elif any(words[k] in ("device", "constant") for k in spaces):
         # Clang has no word for a method of such an object: this one is for objects anywhere, and so is its result.
@@ -123,11 +122,19 @@ def _method(unit: Unit, tokens: Tokens, f: Function, seen: set[tuple[object, ...
                 tokens.words[index[k]] = ""
         one = [w for w in words[f.start : f.parameters[1]] if w not in SPACES]
         _once(unit, tokens, f, (_class_start(unit, f), *one, is_const or "constant" in before), seen)
-    elif not spaces:
+    elif not spaces and words[end : end + 2] not in (["=", "default"], ["=", "delete"]):
         at = f.parameters[1]
         while words[at + 1] in ("const", "volatile"):
             at += 1
         tokens.append(index[at], " __judge_thread")
+
+
+def _array_parameters(unit: Unit, tokens: Tokens, f: Function) -> None:
+    """An array as a parameter is in thread memory, also where a template deduces it."""
+    for t in unit.parameters(f):
+        if len(t.levels) == 1 and unit.words[t.levels[0].at] == "[" and not t.levels[0].spaces:
+            i = unit.view.index[t.start]
+            tokens.words[i] = f"__judge_thread {tokens.words[i]}"
 
 
 def _once(

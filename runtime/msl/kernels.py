@@ -77,7 +77,9 @@ def collect(text: Text) -> tuple[dict[str, Kernel], dict[str, Constant]]:
         if d.template is None and not d.owner:
             kernel = _kernel(text, d, positions)
             kernels.setdefault(kernel.name, kernel)
-    by_name = {text.view.words[d.name]: d for d in reversed(primaries)}
+    by_name: dict[str, list[Function]] = {}
+    for d in primaries:
+        by_name.setdefault(text.view.words[d.name], []).append(d)
     for i in instantiations:
         instantiated = _instantiation(text, i, by_name, positions)
         if instantiated is not None:
@@ -99,7 +101,7 @@ def _kernel(text: Text, d: Function, positions: list[Position]) -> Kernel:
 
 
 def _instantiation(
-    text: Text, d: Instantiation, primaries: Mapping[str, Function], positions: list[Position]
+    text: Text, d: Instantiation, primaries: Mapping[str, Sequence[Function]], positions: list[Position]
 ) -> Kernel | None:
     """Takes an explicit instantiation of a kernel out of the text, and keeps it under its host name."""
     words, index = text.view.words, text.view.index
@@ -110,14 +112,50 @@ def _instantiation(
     end = text.view.pairs[d.end - 1] if words[d.end - 1] == ")" else d.end
     first = _expression_start(words, d.start, end)
     function = next((w for w in reversed(words[first : _angle(words, first, end)]) if w.isidentifier()), "")
-    primary = primaries.get(function)
-    if primary is None or not name:
+    overloads = primaries.get(function)
+    if not overloads or not name:
         return None
+    primary = overloads[0]
     call = " ".join(cpp(words[first:end]))
+    if end < d.end:  # the parameters say which overload, and have to be its
+        given = (end, d.end - 1)
+        primary = max(overloads, key=lambda f: _likeness(text.view, f.parameters, given))
+        types = ", ".join(_plain_type(words[a : b + 1]) for a, b in split(text.view, *given))
+        call = f"static_cast<void (*)({types})>({call})"
     most_threads = _most_threads(d.attributes + primary.attributes)
-    return Kernel(
-        name, call, d.scope, tuple(_inputs(text, primary.parameters)), positions[index[first]], most_threads
-    )
+    inputs = tuple(_instantiated(text.view, primary, (first, end), _inputs(text, primary.parameters)))
+    return Kernel(name, call, d.scope, inputs, positions[index[first]], most_threads)
+
+
+def _instantiated(
+    view: View, primary: Function, of: tuple[int, int], inputs: Iterable[Input]
+) -> Iterable[Input]:
+    """The parameters of a template with the arguments that `f<arguments>`, the words [of), gives."""
+    arguments: dict[str, str] = {}
+    angle = _angle(view.words, *of)
+    if primary.template is not None:
+        ours = split(view, primary.template[0] + 1, primary.template[1])
+        for (a, b), (c, d) in zip(ours, split(view, angle, of[1] - 1), strict=False):
+            declared = view.words[a : next((k for k in range(a, b + 1) if view.words[k] == "="), b + 1)]
+            arguments[declared[-1]] = " ".join(cpp(view.words[c : d + 1]))
+    for p in inputs:
+        type = " ".join(arguments.get(word, word) for word in p.type.split())
+        yield Input(p.what, p.index, p.name, type, p.is_written, p.condition, p.expression)
+
+
+def _likeness(view: View, one: tuple[int, int], other: tuple[int, int]) -> tuple[bool, int]:
+    """How like two lists of parameters are: whether there are as many, and how many words they share at their places."""
+    ours, theirs = list(split(view, *one)), list(split(view, *other))
+    alike = 0
+    for (a, b), (c, d) in zip(ours, theirs, strict=False):
+        alike += sum(x == y for x, y in zip(view.words[a : b + 1], view.words[c : d + 1], strict=False))
+    return len(ours) == len(theirs), alike
+
+
+def _plain_type(words: Sequence[str]) -> str:
+    """The erased type of a parameter."""
+    name = declared(words)
+    return " ".join(cpp([w for i, w in enumerate(words) if i != name]))
 
 
 def _angle(words: Sequence[str], first: int, end: int) -> int:
@@ -279,7 +317,7 @@ def entry(kernel: Kernel, number: int) -> str:
     text = f'extern "C" __EMU_ENTRY void __emu_entry_{number}() {{ {body} }}'
     for name in reversed(kernel.scope):
         text = f"namespace {name} {{ {text} }}"
-    return f'#line {kernel.position.line} "{file}"\n{text}\n'
+    return f'#pragma clang diagnostic ignored "-Wuser-defined-warnings"\n#line {kernel.position.line} "{file}"\n{text}\n'
 
 
 def _tag(p: Input) -> str:

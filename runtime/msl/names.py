@@ -30,6 +30,10 @@ TYPES = SCALARS | VECTORS | MATRICES | ATOMICS | SIGNS | {"void", "vec"}
 
 SPACE_WORDS = frozenset({"device", "constant", "thread", "threadgroup", "threadgroup_imageblock"})
 STAGE_WORDS = frozenset({"kernel", "vertex", "fragment"})
+# Words of later C++ than Metal's: names like others.
+LATER_WORDS = frozenset(
+    {"concept", "requires", "consteval", "constinit", "co_await", "co_return", "co_yield", "char8_t"}
+)
 # Types that are words of the language; the others are names of the library, which a block may hide.
 TYPE_WORDS = frozenset(
     {"half", "bool", "char", "short", "int", "long", "float", "void", "unsigned", "signed"}
@@ -82,6 +86,17 @@ FORBIDDEN = {
     "asm": ("`asm` is not supported in Metal", ""),
 }  # fmt: skip
 
+# Functions of the library that a text may call where it has one of that name itself.
+_SCALARS = (
+    "abs absdiff addsat acos acosh all any asin asinh atan atan2 atanh ceil clamp clz copysign cos cosh cospi cross ctz"
+    " determinant distance distance_squared divide dot exp exp10 exp2 extract_bits fabs faceforward fdim floor fma fmax"
+    " fmax3 fmedian3 fmin fmin3 fmod fract frexp hadd ilogb insert_bits isfinite isinf isnan isnormal isordered"
+    " isunordered ldexp length length_squared log log10 log2 mad24 madhi madsat max max3 median3 min min3 mix modf mul24"
+    " mulhi nextafter normalize popcount pow powr reflect refract reverse_bits rhadd rint rotate round rsqrt saturate"
+    " select sign signbit sin sincos sinh sinpi smoothstep sqrt step subsat tan tanh tanpi transpose trunc"
+)
+FUNCTIONS = frozenset(_SCALARS.split())
+
 # ---- versions ----
 
 _LANES = ("simd", "quad")
@@ -114,6 +129,7 @@ ATOMIC_SINCE: dict[str, Version] = {
     "int32_t": (2, 4), "uint32_t": (2, 4), "uint64_t": (2, 4), "unsigned": (2, 4),
 }  # fmt: skip
 PROGRAM_INPUTS_SINCE: Version = (3, 1)
+AUTO_PARAMETERS_SINCE: Version = (4, 0)  # of templates: C++17
 PROGRAM_RESOURCES_SINCE: Version = (3, 2)
 LAMBDAS_SINCE: Version = (3, 2)
 RECURSION_SINCE: Version = (2, 4)
@@ -122,6 +138,7 @@ RECURSION_SINCE: Version = (2, 4)
 
 # The highest index of each kind of resource.
 LAST_INDEX = {"buffer": 30, "texture": 127, "sampler": 15, "threadgroup": 30}
+LAST_FUNCTION_CONSTANT = 65535
 MOST_THREADS = 1024
 THREADGROUP_MEMORY = 32768  # bytes
 

@@ -15,6 +15,11 @@ from functools import cached_property
 from metaljit.runtime.msl.tokens import Position, Tokens
 from metaljit.source import Source, Span
 
+_COMMENT = re.compile(
+    r"""//(?:\\\n|[^\n])*|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'""",
+    re.S,
+)
+
 
 class Places:
     """The places of a preprocessed text: `text` is what the user gave as `file`."""
@@ -22,6 +27,7 @@ class Places:
     def __init__(self, tokens: Tokens, file: str, text: str) -> None:
         self._tokens = tokens
         self._sources: dict[str, Source | None] = {file: Source(file, text)}
+        self._codes: dict[str, str] = {}
 
     @cached_property
     def _positions(self) -> list[Position]:
@@ -48,8 +54,17 @@ class Places:
         if source is None:
             return None
         word = self._tokens.texts[at]
+        if place.line > source.row(len(source.text)) + 1:
+            return None  # a `#line` of the text's own
         same = [i for i in self._lines[place.file, place.line] if self._tokens.texts[i] == word]
-        return _nth(source, place.line, word, same.index(at))
+        return _nth(source, self._code(place.file), place.line, word, same.index(at))
+
+    def _code(self, file: str) -> str:
+        """The text of a file with blanks for its comments, and for what stands in its strings."""
+        if file not in self._codes:
+            source = self.source(file)
+            self._codes[file] = _COMMENT.sub(_blank, source.text) if source else ""
+        return self._codes[file]
 
     def line(self, file: str, line: int, column: int = 1) -> Span | None:
         """A place that clang names in the user's own text."""
@@ -70,13 +85,20 @@ class Places:
         return self._sources[file]
 
 
-def _nth(source: Source, line: int, word: str, n: int) -> Span:
+def _blank(found: re.Match[str]) -> str:
+    """Blanks for a comment or for the contents of a string, whose quotes stay."""
+    text = re.sub(r"[^\n]", " ", found[0])
+    return f"{found[0][0]}{text[1:-1]}{found[0][-1]}" if found[0][0] != "/" else text
+
+
+def _nth(source: Source, code: str, line: int, word: str, n: int) -> Span:
     """The nth occurrence of a word on a line, or all that stands on it."""
     start = source.offset(line)
     end = source.text.find("\n", start)
     end = len(source.text) if end < 0 else end
+    text = source.text if word[:1] in ('"', "'") else code
     boundary = r"\b" if word[:1].isalnum() or word[:1] == "_" else ""
-    found = [m.start() for m in re.finditer(boundary + re.escape(word) + boundary, source.text[start:end])]
+    found = [m.start() for m in re.finditer(boundary + re.escape(word) + boundary, text[start:end])]
     if n < len(found):
         return Span(source, start + found[n], start + found[n] + len(word))
     written = source.text[start:end]

@@ -32,14 +32,18 @@ def suspicion(unit: Unit) -> Suspicion:
         return Suspicion((), ())
     defined: dict[str, list[Function]] = {}
     for f in unit.functions:
-        if f.body and unit.words[f.name] != "operator":
+        if f.body and unit.words[f.name] != "operator" and not f.is_kernel:  # nobody calls a kernel
             defined.setdefault(unit.words[f.name], []).append(f)
     calls = {name: _called(unit, same, defined) for name, same in defined.items()}
     certain: list[Function] = []
     open_: list[Function] = []
     for cycle in cycles(calls):
         is_certain = all(
-            len(defined[n]) == 1 and not defined[n][0].template and not defined[n][0].owner for n in cycle
+            len(defined[n]) == 1
+            and not defined[n][0].template
+            and not defined[n][0].owner
+            and n not in names.FUNCTIONS
+            for n in cycle
         )
         (certain if is_certain else open_).append(defined[cycle[0]][0])
     return Suspicion(tuple(certain), tuple(open_))
@@ -105,8 +109,11 @@ def cycles(calls: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return found
 
 
-def confirmed(open_: Sequence[Function], unit: Unit, code: str) -> list[Function]:
-    """Those of the suspected functions that call themselves in LLVM's textual form of the program."""
+def confirmed(suspicion: Suspicion, unit: Unit, code: str) -> list[Function]:
+    """Those of the suspected functions that call themselves in LLVM's textual form of the program.
+
+    One that is not in it, since nobody calls it, is taken at its words: there a name may be Metal's own function too.
+    """
     parts = re.split(r"^(?=define )", code, flags=re.M)
     calls: dict[str, list[str]] = {}
     for part in parts:
@@ -115,7 +122,15 @@ def confirmed(open_: Sequence[Function], unit: Unit, code: str) -> list[Function
             body = part.partition("\n}")[0]
             calls[head[1] or head[2]] = [a or b for a, b in _CALL.findall(body)]
     in_cycles = {name for cycle in cycles(calls) for name in cycle}
-    return [f for f in open_ if any(_mangles(unit.words[f.name], symbol) for symbol in in_cycles)]
+
+    def calls_itself(f: Function) -> bool:
+        return any(_mangles(unit.words[f.name], symbol) for symbol in in_cycles)
+
+    def is_there(f: Function) -> bool:
+        return any(_mangles(unit.words[f.name], symbol) for symbol in calls)
+
+    certain = [f for f in suspicion.certain if calls_itself(f) or not is_there(f)]
+    return certain + [f for f in suspicion.open if calls_itself(f)]
 
 
 def _mangles(name: str, symbol: str) -> bool:

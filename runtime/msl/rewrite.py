@@ -6,6 +6,7 @@ it for each kernel that is asked for. The rules, in the order in which they run:
     attributes          [[…]] leaves the text; those of parameters say what an entry passes
     instantiations      template [[host_name("x")]] … becomes a kernel that may be asked for
     words               device, thread, kernel, volatile … go; constant becomes const; 1.0 becomes 1.0f
+    kernels             are marked, so that clang tells of a call that it resolves to one
     shifts              take their count modulo the width
     loops               with exchanges between lanes in them count their turns
     duplicates          of functions that differed in address spaces only, the first stays
@@ -22,6 +23,7 @@ from metaljit.frozen import mutable
 from metaljit.runtime.msl.declarations import Class, Declaration, Function, View, declarations, view
 from metaljit.runtime.msl.kernels import DROPPED, Constant, Kernel, Text, collect, cpp, declared, entry, split
 from metaljit.runtime.msl.loops import mark_loops
+from metaljit.runtime.msl.names import LATER_WORDS
 from metaljit.runtime.msl.tokens import NUMBER, WORD, Tokens, lex, past_angle
 
 _FLOAT = re.compile(r"(?!0[xX])[\d.']*(?:\d|\.)(?:[eE][+-]?\d+)?|0[xX][\da-fA-F.']+[pP][+-]?\d+")
@@ -65,6 +67,8 @@ def translate(preprocessed: str) -> Translation:
     removed = _duplicates(tokens, seen, found)
     for declaration in found:
         if isinstance(declaration, Function) and declaration not in removed:
+            if declaration.is_kernel and seen.words[declaration.name - 1] != "::":
+                tokens.append(seen.index[declaration.name - 1], " __EMU_KERNEL")
             if declaration.owner:
                 _method_qualifiers(tokens, seen, declaration)
             if declaration.body:
@@ -89,6 +93,8 @@ def _words(tokens: Tokens, view: View) -> None:
             tokens.blank(i, index[view.pairs[k + 1]])
         elif word in DROPPED and not _is_member(words, k):
             tokens.replace(i, "")
+        elif word in LATER_WORDS:
+            tokens.replace(i, f"{word}_")
 
 
 def _shifts(tokens: Tokens, view: View) -> None:

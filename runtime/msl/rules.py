@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from metaljit.runtime.msl import rules_kernel, rules_scope, rules_words
+from metaljit.runtime.msl import rules_kernel, rules_scope, rules_vectors, rules_words
 from metaljit.runtime.msl.unit import Finding, Unit
 
 RULES: tuple[Callable[[Unit], Iterator[Finding]], ...] = (
     rules_words.forbidden_words,
-    rules_words.long_double_literals,
+    rules_words.literals,
+    rules_words.later_words,
     rules_words.lambdas,
     rules_words.words_as_names,
     rules_words.declared_names,
@@ -24,13 +25,17 @@ RULES: tuple[Callable[[Unit], Iterator[Finding]], ...] = (
     rules_words.headers,
     rules_scope.program_scope,
     rules_scope.constants,
+    rules_scope.function_constants,
+    rules_scope.sizes,
     rules_scope.variables_with_classes,
     rules_scope.locals_and_members,
     rules_scope.address_spaces,
-    rules_scope.component_addresses,
+    rules_scope.bare_pointers,
+    rules_vectors.component_addresses,
+    rules_vectors.component_references,
+    rules_vectors.long_lists,
     rules_scope.atomic_memory,
     rules_kernel.kernel_functions,
-    rules_kernel.kernel_calls,
     rules_kernel.argument_indices,
     rules_kernel.argument_types,
     rules_kernel.input_consistency,

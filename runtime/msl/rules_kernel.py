@@ -60,7 +60,11 @@ def kernel_functions(unit: Unit) -> Iterator[Finding]:
         if f.owner:
             yield unit.finding("msl-kernel", f.name, f"kernel `{name}` cannot be a member of a class")
         result = unit.read(f.template[1] + 1 if f.template else f.start, f.name + 1)
-        if result and (result.base != ("void",) or result.levels) and result.base[0] in names.TYPES:
+        if (
+            result
+            and (result.base != ("void",) or result.levels)
+            and result.base[0] in names.TYPES | {"auto"}
+        ):
             yield unit.finding(
                 "msl-kernel", f.name, f"kernel `{name}` must return void", "write results into a buffer"
             )
@@ -73,21 +77,6 @@ def kernel_functions(unit: Unit) -> Iterator[Finding]:
         seen[f.scope, name] = f
 
 
-def kernel_calls(unit: Unit) -> Iterator[Finding]:
-    """No function calls a kernel."""
-    kernels = {unit.words[f.name] for f in unit.kernels}
-    kernels -= {unit.words[f.name] for f in unit.functions if not f.is_kernel}
-    kernels -= {unit.words[t.name] for f in unit.functions for t in unit.locals(f) if t.name is not None}
-    if not kernels:
-        return
-    words = unit.words
-    for f in unit.functions:
-        for k in range(*f.body) if f.body else ():
-            if words[k] in kernels and words[k + 1] == "(" and words[k - 1] not in (".", "->"):
-                message = f"kernel `{words[k]}` cannot be called"
-                yield unit.finding("msl-kernel", k, message, "put what both do into a function")
-
-
 # ---- arguments ----
 
 
@@ -96,6 +85,13 @@ def argument_indices(unit: Unit) -> Iterator[Finding]:
         taken: dict[tuple[str, int], Parameter] = {}
         for p in _parameters(unit, kernel):
             a = p.attribute(*names.LAST_INDEX)
+            several = [b for b in p.attributes if b.name in names.LAST_INDEX][1:]
+            if several:
+                message = f"an argument has one index, and `{unit.words[p.name]}` has two"
+                yield Finding("msl-kernel", several[0].at, message, "leave one out")
+            if a is not None and not a.arguments:
+                message = f"`[[{a.name}]]` needs an index"
+                yield Finding("msl-kernel", a.at, message, f"write [[{a.name}(0)]]")
             if a is None or not _INTEGER.fullmatch(a.arguments):
                 continue
             index, last = int(a.arguments.rstrip("uUlL"), 0), names.LAST_INDEX[a.name]
@@ -158,11 +154,28 @@ def _argument(unit: Unit, p: Parameter, t: Typed) -> Iterator[Finding]:
         )
     elif t.levels and spaces & {"device", "constant"} and p.attribute("threadgroup"):
         yield _bad(unit, p, f"`{name}` is no threadgroup memory", f"write `threadgroup {t.text}* {name}`")
+    elif (bound := p.attribute(*names.LAST_INDEX)) and (kind := _resource(t)) and kind != bound.name:
+        yield _bad(unit, p, f"`{name}` is no {bound.name}", f"write [[{kind}(0)]]")
     elif len(t.levels) > 1 and not t.levels[-1].spaces and unit.words[t.levels[-1].at - 1] != "(":
         message = f"argument `{name}` of a kernel points to a pointer of no address space"
         yield _bad(unit, p, message, f"take `device {t.text}*` itself", "msl-address-space")
     elif _is_plain(unit, t):
         yield _by_value(unit, p, t)
+
+
+def _resource(t: Typed) -> str:
+    """The attribute of a parameter whose type tells: a texture, a sampler, a pointer to memory of buffers. Else empty."""
+    base = t.base[2:] if t.base[:2] == ("metal", "::") else t.base
+    if base[0].startswith(("texture", "depth")) and base[1:2] == ("<",):
+        return "texture"
+    if base == ("sampler",):
+        return "sampler"
+    is_buffer = (
+        bool(t.levels)
+        and base[0] in names.TYPES
+        and not {"device", "constant"}.isdisjoint(t.levels[0].spaces)
+    )
+    return "buffer" if is_buffer and "threadgroup" not in t.levels[0].spaces else ""
 
 
 def _input_type(unit: Unit, p: Parameter, t: Typed, a: Attribute) -> Iterator[Finding]:

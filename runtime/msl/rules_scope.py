@@ -5,12 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from metaljit.runtime.msl import names
-from metaljit.runtime.msl.declarations import Class, Function, Variable
+from metaljit.runtime.msl.declarations import SPACES, Class, Function, Variable
 from metaljit.runtime.msl.tokens import past_angle
 from metaljit.runtime.msl.unit import Finding, Typed, Unit, is_known
 
+# What may stand between an address space and a type.
+_BEFORE_A_TYPE = (
+    SPACES
+    | names.SIGNS
+    | {
+        "const",
+        "volatile",
+        "long",
+        "short",
+        "metal",
+        "::",
+        "static",
+        "inline",
+        "constexpr",
+        "METAL_FUNC",
+        "friend",
+        "extern",
+    }
+)
 _RESOURCES = frozenset({"buffer", "texture", "sampler"})
-_COMPONENTS = frozenset("xyzwrgba")
 
 
 def _globals(unit: Unit) -> Iterator[tuple[Variable, Typed]]:
@@ -20,7 +38,7 @@ def _globals(unit: Unit) -> Iterator[tuple[Variable, Typed]]:
             while unit.words[start] == "template" and unit.words[start + 1] == "<":
                 start = past_angle(unit.words, unit.view.pairs, start + 1, is_sure=True) or d.end
             typed = unit.read(start, d.end)
-            if typed and typed.name is not None and not typed.specifiers & {"typedef", "friend", "extern"}:
+            if typed and typed.name is not None and not typed.specifiers & {"typedef", "friend"}:
                 yield d, typed
 
 
@@ -56,10 +74,60 @@ def constants(unit: Unit) -> Iterator[Finding]:
             message = f"function constant `{name}` cannot have a value in the text"
             help = "give a default in a second constant, with is_function_constant_defined"
             yield unit.finding("msl-scope", t.name, message, help)
-        elif not has_value and not d.attributes:
+        elif not has_value and not d.attributes and "extern" not in t.specifiers:
             yield unit.finding(
                 "msl-scope", t.name, f"variable `{name}` in constant address space must be initialized"
             )
+
+
+def function_constants(unit: Unit) -> Iterator[Finding]:
+    """Function constants are scalars or vectors, and have an index."""
+    for d, t in _globals(unit):
+        mark = next((a for a in d.attributes if a.name == "function_constant"), None)
+        if mark is None or t.name is None:
+            continue
+        if mark.arguments.isdigit() and int(mark.arguments) > names.LAST_FUNCTION_CONSTANT:
+            last = names.LAST_FUNCTION_CONSTANT
+            message = (
+                f"function constant index {mark.arguments} is out of bounds: must be between 0 and {last}"
+            )
+            yield Finding("msl-limit", mark.at, message)
+        known = unit.classes.get(t.base[-1])
+        is_object = t.base[-1] in names.MATRICES or (known is not None and unit.words[known.start] != "enum")
+        if is_object or t.levels or unit.words[t.end] == "[":
+            message = f"function constant `{unit.words[t.name]}` must be a scalar or a vector"
+            yield unit.finding("msl-scope", t.name, message, "use one function constant for each value")
+
+
+def sizes(unit: Unit) -> Iterator[Finding]:
+    """A function constant is known when the pipeline is made: too late for a bound, a case or a template argument."""
+    late = _late_constants(unit)
+    words = unit.words
+    for f in unit.functions if late else ():
+        hidden = {words[t.name] for t in (*unit.parameters(f), *unit.locals(f)) if t.name is not None}
+        for t in unit.locals(f):
+            k = t.end
+            while words[k] == "[":
+                for at in range(k + 1, unit.view.pairs[k]):
+                    if words[at] in late - hidden and not unit.is_member(at):
+                        message = f"the bound of an array cannot be the function constant `{words[at]}`"
+                        yield unit.finding("msl-scope", at, message, "use a macro or a template parameter")
+                k = unit.view.pairs[k] + 1
+        for k in range(*f.body) if f.body else ():
+            if words[k] == "case" and words[k + 1] in late - hidden and words[k + 2] == ":":
+                message = f"a case cannot be the function constant `{words[k + 1]}`"
+                yield unit.finding("msl-scope", k + 1, message, "compare with `if`")
+
+
+def _late_constants(unit: Unit) -> set[str]:
+    """Function constants, and the constants that are made of them."""
+    late: set[str] = set()
+    for d, t in _globals(unit):
+        assert t.name is not None
+        is_marked = any(a.name == "function_constant" for a in d.attributes)
+        if is_marked or not late.isdisjoint(unit.words[t.end : d.end]):
+            late.add(unit.words[t.name])
+    return late
 
 
 def locals_and_members(unit: Unit) -> Iterator[Finding]:
@@ -69,9 +137,19 @@ def locals_and_members(unit: Unit) -> Iterator[Finding]:
     for d in unit.declarations:
         if isinstance(d, Variable) and d.owner:
             member = unit.read(d.start, d.end)
-            if member and member.name is not None and member.own and "static" not in member.specifiers:
-                message = f"a member cannot be in {member.own[0]} address space"
-                yield unit.finding("msl-scope", member.name, message, "declare the whole object there")
+            if member and member.name is not None:
+                yield from _member(unit, member, member.name)
+
+
+def _member(unit: Unit, t: Typed, name: int) -> Iterator[Finding]:
+    if "static" not in t.specifiers and t.own:
+        message = f"a member cannot be in {t.own[0]} address space"
+        yield unit.finding("msl-scope", name, message, "declare the whole object there")
+    elif "static" in t.specifiers and "constant" not in t.own:
+        message = f"static member `{unit.words[name]}` must be in constant address space"
+        yield unit.finding(
+            "msl-scope", name, message, f"write `static constant {t.text} {unit.words[name]} = …`"
+        )
 
 
 def _local(unit: Unit, f: Function, t: Typed) -> Iterator[Finding]:
@@ -89,7 +167,7 @@ def _local(unit: Unit, f: Function, t: Typed) -> Iterator[Finding]:
     elif "device" in t.own:
         message = f"a local variable cannot be in device address space: `{name}`"
         yield unit.finding("msl-scope", t.name, message, "device memory comes from a buffer")
-    elif "static" in t.specifiers and "constant" not in t.own and "constexpr" not in t.specifiers:
+    elif "static" in t.specifiers and "constant" not in t.own:
         message = f"static variable `{name}` must be in constant address space"
         yield unit.finding("msl-scope", t.name, message, "nothing lives longer than its thread, but buffers")
 
@@ -115,11 +193,39 @@ def address_spaces(unit: Unit) -> Iterator[Finding]:
             star = unit.words[at]
             if star == "[":
                 continue  # an array as a parameter is taken to be in thread memory
-            message = (
-                f"{'reference' if star == '&' else 'pointer'} type must have explicit address space qualifier"
-            )
-            help = f"write `device {typed.text}{star}`, or constant, threadgroup or thread"
-            yield unit.finding("msl-address-space", at, message, help)
+            yield _spaceless(unit, at, typed.text)
+
+
+def bare_pointers(unit: Unit) -> Iterator[Finding]:
+    """The same where no variable is declared: in template arguments, in `sizeof`, in a lambda's parameters.
+
+    A word that is a type and no name of the text's is followed by `*` or `&` only where a type is written.
+    """
+    words = unit.words
+    types = names.TYPES - unit.names - {"vec"}
+    for k, word in enumerate(words[:-2]):
+        if word not in types or words[k + 1] not in ("*", "&") or unit.is_member(k):
+            continue
+        first = k
+        while words[first - 1] in _BEFORE_A_TYPE or (
+            words[first - 1] == ")" and words[first - 4 : first - 2] == ["coherent", "("]
+        ):
+            first -= 4 if words[first - 1] == ")" else 1
+        if (
+            SPACES.isdisjoint(words[first:k])
+            and "coherent" not in words[first:k]
+            and words[first - 1] != "operator"
+        ):
+            yield _spaceless(unit, k + 1, word)
+
+
+def _spaceless(unit: Unit, at: int, type_: str) -> Finding:
+    """The finding about the `*` or `&` at a word, behind a type."""
+    star = unit.words[at]
+    message = f"{'reference' if star == '&' else 'pointer'} type must have explicit address space qualifier"
+    return unit.finding(
+        "msl-address-space", at, message, f"write `device {type_}{star}`, or constant, threadgroup or thread"
+    )
 
 
 def _types(unit: Unit) -> Iterator[Typed]:
@@ -128,7 +234,8 @@ def _types(unit: Unit) -> Iterator[Typed]:
         yield from unit.parameters(f)
         yield from unit.locals(f)
         start = f.template[1] + 1 if f.template else f.start
-        result = unit.read(start, f.name + 1)
+        is_operator = words[f.name] == "operator"
+        result = unit.read(start, f.name + (not is_operator), is_parameter=is_operator)
         if result:
             yield result
         if f.body:
@@ -167,44 +274,6 @@ def atomic_memory(unit: Unit) -> Iterator[Finding]:
             message = f"`{base}` is in device memory only"
             help = "use atomic_uint, as_type and atomic_compare_exchange_weak_explicit"
             yield unit.finding("msl-scope", t.start if t.name is None else t.name, message, help)
-
-
-def component_addresses(unit: Unit) -> Iterator[Finding]:
-    """A component of a vector has no address: `&v.x`."""
-    words = unit.words
-    for f in unit.functions:
-        if f.body is None:
-            continue
-        vectors = {
-            words[t.name]: t for t in (*unit.parameters(f), *unit.locals(f)) if t.name and _is_vector(t)
-        }
-        for k in range(f.body[0] + 1, f.body[1]):
-            if words[k] != "&" or words[k + 1] not in vectors or not _is_prefix(words[k - 1]):
-                continue
-            end = _component(unit, k + 1)
-            if end is not None:
-                message = "the address of a vector's component cannot be taken"
-                yield unit.finding("msl-refused", end, message, "copy it to a variable and write it back")
-
-
-def _is_vector(t: Typed) -> bool:
-    return t.base[-1] in names.VECTORS or t.base[:1] == ("vec",) or t.base[:3] == ("metal", "::", "vec")
-
-
-def _is_prefix(before: str) -> bool:
-    return not (before[:1].isalnum() or before[:1] == "_" or before in (")", "]")) or before == "return"
-
-
-def _component(unit: Unit, k: int) -> int | None:
-    """The word of the component in `v.x`, `v[i].xy` or `v->x`; None where it is something else."""
-    words = unit.words
-    k += 1
-    while words[k] == "[":
-        k = unit.view.pairs[k] + 1
-    is_component = (
-        words[k] in (".", "->") and set(words[k + 1]) <= _COMPONENTS and words[k + 2] not in ("(", ".", "[")
-    )
-    return k + 1 if is_component else None
 
 
 def variables_with_classes(unit: Unit) -> Iterator[Finding]:

@@ -6,12 +6,18 @@ import re
 from collections.abc import Iterator
 
 from metaljit.runtime.msl import names
+from metaljit.runtime.msl.declarations import Function
 from metaljit.runtime.msl.tokens import DIRECTIVE, NUMBER
 from metaljit.runtime.msl.unit import Finding, Unit
 
 _FOLLOWS_A_NAME = frozenset(
     {"=", ";", "[", ")", ",", "+", "-", "/", ".", "->", "+=", "-=", "*=", "==", "<=", ">="}
 )
+_NUMBER = re.compile(
+    r"0[xX][\da-fA-F']*\.?[\da-fA-F']*(?:[pP][+-]?[\d']+)?|0[bB][01']+|[\d']*\.?[\d']*(?:[eE][+-]?[\d']+)?"
+)
+_WHOLE = frozenset({"u", "l", "ul", "lu", "ll", "ull", "llu"})
+_SUFFIXES = _WHOLE | {"f", "h", "bf"}
 _LONG_DOUBLE = re.compile(r"(?!0[xX])[\d.']*(\.|\d[eE][+-]?)[\d']*[lL]")
 _BEFORE_A_LAMBDA = frozenset({"(", ",", "=", "return", "{", ";", "}", "&&", "||", "?", ":"})
 _HEADER = re.compile(r'#\s*(?:line\s+)?\d+\s+"(?:.*/)?([^/"]+)"')
@@ -26,18 +32,62 @@ def forbidden_words(unit: Unit) -> Iterator[Finding]:
             yield unit.finding(
                 "msl-unsupported", k, "`long long` is not supported in Metal", "`long` has 64 bits"
             )
-        elif (
-            word == "std"
-            and words[k + 1 : k + 2] == ["::"]
-            and words[k - 1] != "::"
-            and not _declares_std(unit)
-        ):
+        elif word == "std" and _is_namespace(words, k) and not _declares_std(unit):
             message = "there is no namespace `std` in Metal"
             yield unit.finding("msl-unsupported", k, message, "what Metal has of it is in `metal::`")
         elif word == "..." and words[k - 1 : k + 2] == [",", "...", ")"] and _is_parameter_list(unit, k + 1):
             yield unit.finding(
                 "msl-unsupported", k, "variable argument lists are not supported in Metal", "use a template"
             )
+
+
+def _is_namespace(words: list[str], k: int) -> bool:
+    """Whether word k is a namespace that is looked into: `std::x`, `using namespace std`."""
+    return (words[k + 1 : k + 2] == ["::"] and words[k - 1] != "::") or words[k - 2 : k] == [
+        "using",
+        "namespace",
+    ]
+
+
+def later_words(unit: Unit) -> Iterator[Finding]:
+    """What C++20 brought: Metal is C++14, and C++17 from 4.0 on."""
+    words = unit.words
+    for k, word in enumerate(words):
+        following = words[k + 1] if k + 1 < len(words) else ""
+        if word in names.LATER_WORDS and (following.isidentifier() or following == "("):
+            message = f"`{word}` is a word of C++20, which Metal does not have"
+            yield unit.finding(
+                "msl-unsupported",
+                k,
+                message,
+                "use enable_if, or static_assert" if word in ("concept", "requires") else "",
+            )
+        elif word == "noexcept" and words[k + 1 : k + 2] == ["("] and _is_operand(words, k):
+            yield unit.finding("msl-unsupported", k, "the operator `noexcept` is not supported in Metal")
+        elif (
+            word == "auto"
+            and words[k - 1] in ("<", ",")
+            and unit.version < names.AUTO_PARAMETERS_SINCE
+            and _is_template_parameter(unit, k)
+        ):
+            yield _late(unit, k, "`template <auto …>`", names.AUTO_PARAMETERS_SINCE, "name the type")
+    for f in unit.functions:
+        for t in unit.parameters(f):
+            if t.base == ("auto",):
+                message = "a parameter of a function cannot be `auto` in Metal"
+                yield unit.finding(
+                    "msl-unsupported", t.start if t.name is None else t.name, message, "write a template"
+                )
+
+
+def _is_operand(words: list[str], k: int) -> bool:
+    """Whether a `noexcept` stands where a value does, and not behind a function's parameters."""
+    return words[k - 1] in ("=", "(", ",", "return", "!", "&&", "||", "?", ":", "<")
+
+
+def _is_template_parameter(unit: Unit, k: int) -> bool:
+    found = (d.template for d in unit.declarations if isinstance(d, Function))
+    return any(t and t[0] < k < t[1] for t in found)
 
 
 def _declares_std(unit: Unit) -> bool:
@@ -48,11 +98,21 @@ def _is_parameter_list(unit: Unit, close: int) -> bool:
     return any(f.parameters[1] == close for f in unit.functions)
 
 
-def long_double_literals(unit: Unit) -> Iterator[Finding]:
+def literals(unit: Unit) -> Iterator[Finding]:
+    """Numbers have the suffixes of Metal's types."""
     for k, i in enumerate(unit.view.index):
-        if unit.tokens.kinds[i] == NUMBER and _LONG_DOUBLE.fullmatch(unit.words[k]):
+        if unit.tokens.kinds[i] != NUMBER:
+            continue
+        word = unit.words[k]
+        if _LONG_DOUBLE.fullmatch(word):
             message = "a literal of type `long double` is not supported in Metal"
-            yield unit.finding("msl-unsupported", k, message, f"write {unit.words[k][:-1]}f")
+            yield unit.finding("msl-unsupported", k, message, f"write {word[:-1]}f")
+        elif (found := _NUMBER.match(word)) and found.end() < len(word):
+            rest = word[found.end() :]
+            is_whole = found[0].replace("'", "").isdigit()
+            if rest.isalnum() and rest.lower() not in (_WHOLE if is_whole else _SUFFIXES):
+                message = f"invalid suffix `{rest}` on a number"
+                yield unit.finding("msl-refused", k, message, "use f, h, bf, u, l or ul, or a cast")
 
 
 def lambdas(unit: Unit) -> Iterator[Finding]:
@@ -71,17 +131,14 @@ def lambdas(unit: Unit) -> Iterator[Finding]:
 def words_as_names(unit: Unit) -> Iterator[Finding]:
     """Words of the language where a name is declared or used."""
     words = unit.words
-    taken = names.SPACE_WORDS | names.STAGE_WORDS
+    taken = names.SPACE_WORDS | names.STAGE_WORDS | {"as_type"}
     for k, word in enumerate(words):
         if word.startswith(("__emu", "__EMU")) and word != "__EMU__":
             yield _reserved(unit, k, f"`{word}`: names that begin with __emu belong to the emulator")
         if word not in taken or words[k + 1 : k + 2] == []:
             continue
-        if (
-            words[k + 1] in _FOLLOWS_A_NAME
-            and words[k - 1] not in (".", "->", "::", "<")
-            and not _qualifies(words, k)
-        ):
+        is_name = words[k + 1] in _FOLLOWS_A_NAME and words[k - 1] not in (".", "->", "::", "<")
+        if (is_name and not _qualifies(words, k)) or words[k - 1] in ("namespace", "typename"):
             yield _reserved(unit, k, f"`{word}` is a word of Metal and cannot be a name")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from typing import NamedTuple
 
 from metaljit.frozen import frozen, mutable
 
@@ -37,9 +38,8 @@ _MARKER = re.compile(r'#\s*(?:line\s+)?(\d+)\s+"((?:[^"\\]|\\.)*)"')
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 
 
-@frozen
-class Position:
-    """Where a token stands in the user's text, 1-based."""
+class Position(NamedTuple):
+    """Where a token stands in the user's text, 1-based. A tuple, since every token has one."""
 
     file: str
     line: int
@@ -149,13 +149,10 @@ def partners(words: Sequence[str]) -> dict[int, int]:
         if word in _OPEN:
             stack.append(i)
         elif word in (")", "]", "}"):
-            if not stack or _OPEN[words[stack[-1]]] != word:
-                raise Unbalanced(
-                    i,
-                    f"{word!r} closes nothing"
-                    if not stack
-                    else f"{word!r} where {_OPEN[words[stack[-1]]]!r} is missing",
-                )
+            if not stack or (words[stack[-1]] == "{" and word != "}"):
+                raise Unbalanced(i, f"{word!r} closes nothing")
+            if _OPEN[words[stack[-1]]] != word:
+                raise Unbalanced(stack[-1], f"{words[stack[-1]]!r} is never closed")
             pairs[i] = stack.pop()
             pairs[pairs[i]] = i
     if stack:

@@ -45,6 +45,7 @@ _NO_TYPES = frozenset(
         "static_assert", "sizeof", "this", "not", "requires", "concept", "true", "false", "nullptr", "and", "or",
     }
 )  # fmt: skip
+_CLASSES = frozenset({"struct", "class", "union"})
 _STARTS = frozenset({"{", "}", ";", "else", "do"})
 _CONDITIONS = frozenset({"for", "if", "while", "switch"})
 
@@ -129,23 +130,7 @@ class Unit:
     @cached_property
     def classes(self) -> dict[str, Class]:
         """The classes of the text, by name."""
-        found = {}
-        for d in self.declarations:
-            if isinstance(d, Class):
-                name = self.class_name(d)
-                if name:
-                    found[name] = d
-        return found
-
-    def class_name(self, d: Class) -> str:
-        words = self.words[d.start : d.body[0]]
-        for k, word in enumerate(words):
-            if word in ("struct", "class", "union", "enum"):
-                rest = [
-                    w for w in words[k + 1 :] if w.isidentifier() and w not in ("class", "alignas", "struct")
-                ]
-                return rest[0] if rest else ""
-        return ""
+        return {d.name: d for d in self.declarations if isinstance(d, Class) and d.name.isidentifier()}
 
     @cached_property
     def aliases(self) -> frozenset[str]:
@@ -157,7 +142,9 @@ class Unit:
                 end = next((i for i in range(k, min(k + 12, len(words))) if words[i] in (";", "=")), k + 2)
                 found.add(words[end - 1])
             elif word == "typedef":
-                end = words.index(";", k)
+                end = k
+                while end < len(words) - 1 and words[end] != ";":
+                    end = self.view.pairs[end] + 1 if words[end] in ("{", "(") else end + 1
                 found.add(words[end - 1])
             elif word in ("typename", "class") and words[k + 1].isidentifier():
                 found.add(words[k + 1])
@@ -170,6 +157,20 @@ class Unit:
         for t in self.variables:
             if t.name is not None:
                 found.add(self.words[t.name])
+        return frozenset(found)
+
+    @cached_property
+    def members(self) -> frozenset[str]:
+        """What the text's classes declare, with the variables of functions that have classes of their own."""
+        found: set[str] = set()
+        for d in self.declarations:
+            match d:
+                case Function() if d.owner:
+                    found.add(self.words[d.name])
+                case Function(body=(first, last)) if not _CLASSES.isdisjoint(self.words[first:last]):
+                    found.update(self.words[t.name] for t in self.locals(d) if t.name is not None)
+                case Variable() if d.owner:
+                    found.update(self.words[d.start : d.end])
         return frozenset(found)
 
     @cached_property

@@ -228,7 +228,10 @@ def test_not_reached_by_all(body: str, barrier: str, condition: str) -> None:
     assert found.span.text == barrier
     assert found.second is not None
     assert condition in found.second[0].text
-    assert "uniform(" in found.help
+    # A way out: where threadgroup memory is read too early, a barrier.
+    too_early = any(read in condition for read in ("tile[0]", "other[0]")) or "v = tile[0]" in body
+    assert ("between each write to '" in found.help) == too_early
+    assert "uniform(" in found.help or "barrier()" in found.help
 
 
 def test_a_group_that_is_one_simdgroup() -> None:
@@ -257,3 +260,19 @@ def test_a_known_index_behind_the_end(body: str) -> None:
     ) as caught:
         compiled(body)
     assert caught.value.slug == "index-range"
+
+
+@pytest.mark.parametrize("value", ["x[i]", "tile", "1", "t, t", "first(x)"])
+def test_a_kernel_with_a_grid_returns_no_value(value: str) -> None:
+    with pytest.raises(mj.TypeFault, match="write it to an `Out` array") as caught:
+        compiled(f"if i < N:\n    return {value}")
+    assert caught.value.slug == "result-count"
+    assert caught.value.diagnostics[0].span is not None
+    assert caught.value.diagnostics[0].span.text == value
+    assert "return;" in compiled("if i < N:\n    return\ny[i] = 1")
+
+
+@pytest.mark.parametrize("index", ["0", "0, 0"])
+def test_a_tile_has_no_elements_to_ask_for(index: str) -> None:
+    with pytest.raises(mj.TypeFault, match="cannot be indexed"):
+        compiled(f"m = simdgroup_matrix(f32)\ny[i] = m[{index}]")

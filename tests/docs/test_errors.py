@@ -16,6 +16,7 @@ PAGE = ROOT / "docs" / "errors.md"
 # What no program of one machine can cause: the section tells what does.
 TOLD = {
     "aborted",
+    "emulator-ended",
     "emulator-not-started",
     "kernel-did-not-run",
     "library-not-loaded",
@@ -30,7 +31,6 @@ TOLD = {
     "threadgroup-unfit",
     "undefined-argument",
     "unsupported",
-    "unwritten-output",
 }
 ONLY_WITHOUT_METAL = {"metal-missing", "metal-compiler-missing"}
 NOT_LISTED = {"internal-error"}

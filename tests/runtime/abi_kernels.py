@@ -24,6 +24,7 @@ _TEXT = """
 #include "abi.h"
 #define BARRIER __emu_threadgroup_barrier(2, __builtin_LINE(), __builtin_COLUMN())
 #define DEVICE_BARRIER __emu_threadgroup_barrier(1, __builtin_LINE(), __builtin_COLUMN())
+#define NO_MEMORY_BARRIER __emu_threadgroup_barrier(0, __builtin_LINE(), __builtin_COLUMN())
 #define SIMD_BARRIER __emu_simdgroup_barrier(2, __builtin_LINE(), __builtin_COLUMN())
 #define SHARED static int x[64]; __emu_threadgroup_memory(x, sizeof x, "x")
 #define ALL(value) all(value, __builtin_LINE(), __builtin_COLUMN())

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import metaljit.metalcompute as mc
+from metaljit.metalcompute_objects import Buffer, metalcompute_device
 from metaljit.runtime.emulator.faults import Fault
 from metaljit.runtime.emulator.functions import Function, Library
 
@@ -43,7 +41,7 @@ class Metalcompute(ModuleType):
             raise mc.error("Cannot create device")
         return Device(self)
 
-    def get_devices(self) -> tuple[mc.metalcompute_device, ...]:
+    def get_devices(self) -> tuple[metalcompute_device, ...]:
         return () if self.missing else mc.get_devices()
 
 
@@ -60,10 +58,8 @@ class Device(mc.Device):
         self._knobs.compiled.append(program)
         return compiled
 
-    def _allocate(self, nbytes: int) -> NDArray[np.uint8]:
-        if nbytes > self._knobs.largest:
-            raise mc.error("Could not make buffer")
-        return super()._allocate(nbytes)
+    def _has_room(self, nbytes: int) -> bool:
+        return nbytes <= self._knobs.largest and super()._has_room(nbytes)
 
     def _sanitizes(self) -> bool:
         return True
@@ -71,7 +67,7 @@ class Device(mc.Device):
     def _most_threads(self, function: Function) -> int:
         return self._knobs.max_threads or super()._most_threads(function)
 
-    def _execute(self, function: Function, count: int, buffers: Sequence[mc.Buffer]) -> tuple[Fault, ...]:
+    def _execute(self, function: Function, count: int, buffers: Sequence[Buffer]) -> tuple[Fault, ...]:
         self._knobs.runs.append((function.kernel.name, count))
         if not self._knobs.silent:
             found = super()._execute(function, count, buffers)

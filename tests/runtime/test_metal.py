@@ -178,7 +178,7 @@ def test_buffers_are_released(emulated: Metalcompute) -> None:
 
     def noted(self: Any, contents: Any) -> Any:
         buffer = make(self, contents)
-        alive.append(weakref.ref(buffer._whole))
+        alive.append(weakref.ref(buffer))
         return buffer
 
     kind.buffer = noted

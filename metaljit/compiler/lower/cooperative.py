@@ -59,7 +59,13 @@ def uniform(body: Body, node: tree.Call) -> Value:
     (value,) = values
     if not isinstance(value, Typed):
         return value
-    return replace(value, expr=ir.Same(value.expr))
+    if isinstance(value.expr, ir.Const):
+        return value
+    var = body.var(
+        "same", value.type
+    )  # a statement: all threads come to it in the same order, or it is not checked
+    body.emit(ir.Let(var, ir.Same(value.expr), node.span))
+    return replace(value, expr=ir.Same(ir.Read(var)))
 
 
 def collective(name: str) -> Row:

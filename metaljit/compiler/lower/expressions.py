@@ -293,7 +293,9 @@ def _subscript(body: Body, node: tree.Subscript) -> Value:
             return arrays.read_private(body, value, indices, node.span)
         case Meta(Pack(name)):
             value = pack(body, name, node.value.span)
-    if len(indices) != 1:
+    if len(indices) != 1 and (
+        isinstance(value, Group) or (isinstance(value, Typed) and isinstance(value.type, Vec))
+    ):
         fault("wrong-rank", f"{describe(value)} takes one index", node.span)
     match value:
         case Group(items):

@@ -88,6 +88,9 @@ def return_(body: Body, node: tree.Return) -> None:
     if node.value is not None:
         value = expressions.lower(body, node.value)
     plan: ResultPlan = body.plan
+    if body.is_kernel and plan.value is None and not (isinstance(value, Literal) and value.value is None):
+        fault("result-count", "a kernel that is given its grid returns no value", (node.value or node).span,
+              help="write it to an `Out` array")  # fmt: skip
     if plan.value is not None and plan.fixed:
         span = node.value.span if node.value is not None else node.span
         what = "the result" if body.is_kernel else f"the result of {body.function.name!r}"

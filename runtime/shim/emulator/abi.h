@@ -52,6 +52,10 @@ enum fault : unsigned {
     fault_lane = 2,          // a = lane asked for: not active, or no lane at all
     fault_unsupported = 3,   // `text` says what is only declared here (sampling a texture, a ray query)
     fault_value = 4,         // `text`: an argument outside of what the specification defines (clamp with lo > hi)
+    // Of a component of a vector; clang's own checks tell of scalars.
+    fault_divisor = 5,       // a = dividend, divided by zero
+    fault_quotient = 6,      // a = dividend, the smallest integer, divided by -1
+    fault_count = 7,         // a = count, b = bits of what is shifted
 };
 
 }  // namespace __emu
@@ -79,5 +83,10 @@ void __emu_yield();
 // Behind the definition of a `threadgroup` variable: the memory of the running group, undefined until written.
 void __emu_threadgroup_memory(void* memory, unsigned long nbytes, const char* name);
 
-void __emu_fault(unsigned kind, long a, long b, const char* text, unsigned line, unsigned column);
+// A thread comes to a `uniform(…)` of metaljit with this value, which all threads of the group are to hold. `kind`: 0 a
+// signed integer, 1 an unsigned one, 2 the bits of a double, 3 a truth value.
+void __emu_promise(unsigned long value, unsigned kind, unsigned line, unsigned column);
+
+// `line` 0: where the call stands.
+__attribute__((nomerge)) void __emu_fault(unsigned kind, long a, long b, const char* text, unsigned line, unsigned column);
 }

@@ -11,6 +11,22 @@ template <class T> using word_of = unsigned_of<T>;
 template <class T> struct exactly { typedef T type; };
 template <class T> using given = typename exactly<T>::type;
 
+// By exchanges: clang's sanitizer does not see its own minimum and maximum.
+template <class T> __EMU_FN T fetch_min(volatile T *object, T operand, int) {
+    T old = __atomic_load_n(object, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(object, &old, operand < old ? operand : old, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+    }
+    return old;
+}
+template <class T> __EMU_FN T fetch_max(volatile T *object, T operand, int) {
+    T old = __atomic_load_n(object, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(object, &old, old < operand ? operand : old, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+    }
+    return old;
+}
+
 }  // namespace __emu
 
 namespace metal {
@@ -44,7 +60,6 @@ typedef _atomic<int> atomic_int;
 typedef _atomic<uint> atomic_uint;
 typedef _atomic<bool> atomic_bool;
 typedef _atomic<float> atomic_float;
-typedef _atomic<long> atomic_long;
 typedef _atomic<ulong> atomic_ulong;
 
 #define __EMU_RELAXED(order)                                                                                           \
@@ -94,8 +109,8 @@ __EMU_FETCH(sub, __atomic_fetch_sub)
 __EMU_FETCH(and, __atomic_fetch_and)
 __EMU_FETCH(or, __atomic_fetch_or)
 __EMU_FETCH(xor, __atomic_fetch_xor)
-__EMU_FETCH(min, __atomic_fetch_min)
-__EMU_FETCH(max, __atomic_fetch_max)
+__EMU_FETCH(min, __emu::fetch_min)
+__EMU_FETCH(max, __emu::fetch_max)
 #undef __EMU_FETCH
 
 template <class T>
@@ -118,11 +133,11 @@ __EMU_FN T atomic_fetch_sub_explicit(volatile _atomic<T> *object, __emu::given<T
 // The two functions of 64-bit atomics; they give nothing back.
 __EMU_FN void atomic_min_explicit(volatile atomic_ulong *object, ulong operand, memory_order order)
     __EMU_RELAXED(order) {
-    __atomic_fetch_min(&object->__emu_word, operand, __ATOMIC_RELAXED);
+    __emu::fetch_min(&object->__emu_word, operand, __ATOMIC_RELAXED);
 }
 __EMU_FN void atomic_max_explicit(volatile atomic_ulong *object, ulong operand, memory_order order)
     __EMU_RELAXED(order) {
-    __atomic_fetch_max(&object->__emu_word, operand, __ATOMIC_RELAXED);
+    __emu::fetch_max(&object->__emu_word, operand, __ATOMIC_RELAXED);
 }
 #undef __EMU_RELAXED
 

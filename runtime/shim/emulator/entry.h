@@ -6,10 +6,12 @@
 
 #include "textures.h"
 
-#define __EMU_ENTRY __attribute__((visibility("default"), used, no_sanitize("thread")))
+// Every use of a kernel's name is told of: of those, `check` takes the calls.
+#define __EMU_KERNEL __attribute__((diagnose_if(true, "a kernel cannot be called", "warning")))
+#define __EMU_ENTRY __attribute__((visibility("default"), used, no_sanitize("thread", "address")))
 
 // What the runtime keeps for a thread is no memory of the kernel's.
-#pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
+#pragma clang attribute push(__attribute__((no_sanitize("thread", "address"))), apply_to = function)
 
 namespace __emu {
 

@@ -130,7 +130,7 @@ void clear_threadgroup_memory() {
 void place(record* r, u64 address) {
     r->address = address;
     char* p = (char*)address;
-    u64 nearest = p >= known.low && p < known.high ? ~0ul : gap;
+    u64 nearest = p >= known.low && p < known.high ? ~0ul : gap + 1;
     for (u32 i = 0; i < known.count; ++i) {
         const block& b = known.blocks[i];
         u64 away = p < b.begin ? u64(b.begin - p) : p < b.begin + b.nbytes ? 0 : u64(p - b.begin - b.nbytes) + 1;

@@ -27,6 +27,7 @@ int __emu_start(int descriptor, u64 nbytes, u64 page) {
 int __emu_run(const __emu::request* request, void (*entry)()) {
     using namespace __emu;
     control* outcome = page_of_outcome;
+    bool halted = outcome->status == stopped;
     outcome->records = outcome->dropped = 0;
     outcome->status = running;
     outcome->entry = (u64)entry;
@@ -34,7 +35,7 @@ int __emu_run(const __emu::request* request, void (*entry)()) {
     if (!map_memory(*request, file)) return -1;
     watch(request->limit);
     bool sanitized = request->flags & run_sanitized;
-    if (sanitized) sanitize_begin();
+    if (sanitized) forget_promises(), sanitize_begin(), private_begin(outcome->entry, halted);
     run_grid(*request, entry, outcome);
     __emu_current = nullptr;
     if (sanitized && outcome->status != stopped) sanitize_end();

@@ -18,7 +18,7 @@ constexpr u32 most_calls = 15, most_loops = 16;  // deeper ones are not told apa
 // --- the request; `process.py` packs it ---
 
 enum : u32 { run_sanitized = 1, run_lenient = 2, run_shuffled = 4 };
-enum : u32 { is_writable = 1, is_undefined = 2 };
+enum : u32 { is_writable = 1, is_undefined = 2, is_padded = 4 };  // padded: of structs, which may have gaps
 
 // Memory that was given, in the shared file: `nbytes` from `offset` on. Bindings that overlap are in one region.
 struct region {
@@ -56,8 +56,10 @@ enum : u32 {
     fault_threadgroup_memory,    // a bytes wanted
     fault_out_of_bounds, fault_race, fault_uninitialised, fault_unwritten, fault_foreign_stack, fault_read_only,
     fault_division_by_zero, fault_division_overflow, fault_shift, fault_array_bounds, fault_alignment,
+    fault_private,               // beside a variable of the stack or a constant; a = 1 if its scope has ended
+    fault_promise,               // a = value, b = the other thread's, c = the kind of `__emu_promise`
 };
-enum : u32 { in_nothing, in_buffer, in_argument, in_static, in_stack_guard, in_stack };
+enum : u32 { in_nothing, in_buffer, in_argument, in_static, in_stack_guard, in_stack, in_constant };
 constexpr u32 access_read = 0, access_write = 1, access_atomic = 2;
 constexpr u32 access_both = 4;  // with access_write: a read too
 
@@ -96,7 +98,8 @@ struct alignas(64) lane {
     thread self;                  // first: what `__emu_current` points to
     void* context;                // where it goes on
     u64 pc;
-    u32 line, column;             // where it stopped: up to here, a barrier touches one line of the cache
+    u32 line, column;             // where it stopped
+    u64 place;                    // that and its calls as one number: up to here, a barrier touches one line of the cache
     const void* value;            // what it gives
     u32 nbytes, turns;            // how much it gives, how often it asked for others
     u32 depth;                    // calls that it stands in
@@ -118,7 +121,8 @@ struct grid {
     u32 exchanging[most_simdgroups];  // lanes that have given
     u32 waiting, finished, yielding;  // threads at the barrier, ended, or leaving the turn to others
     u32 rounds;                   // in which nothing but yielding happened
-    u32 barrier_line, barrier_column, barrier_flags;  // of the first that waits
+    u64 barrier;                  // the place of the first that waits
+    u32 barrier_flags;            // its
     u8 mixed, sanitized, lenient; // mixed: not all wait at the same place
     state states[most_threads];   // by index in the threadgroup
     u16 order[most_threads + 1];  // within each simdgroup; one more is looked at ahead
@@ -171,13 +175,18 @@ char* stacks_high();
 // A new record, or the one of the same kind and place, counted; never null.
 record* report(u32 kind, u64 pc, u32 line = 0, u32 column = 0);
 record* crash(u32 kind, u64 pc);  // as the last one: the run has not ended
+position position_of(const thread&);
 void watch(double limit);         // in seconds
 void stop_watching();
 void catch_signals();
 void place(record*, u64 address); // fills in where the address lies
 
 // The sanitizer; called in sanitized runs only.
+void forget_promises();           // of the run before
 void sanitize_begin();
+void private_begin(u64 entry, bool halted);  // whether the run before did not end
+void look_at_private(const char* p, u64 n, u32 how, u64 pc);   // an address in the thread's own stack
+bool look_at_constant(const char* p, u64 n, u32 how, u64 pc);  // false: there is no constant
 void sanitize_block(block&);
 void sanitize_group();
 void sanitize_barrier(u32 flags);

@@ -19,6 +19,7 @@ int sigaction(int, const void*, void*);
 int sigaltstack(const void*, void*);
 int setitimer(int, const void*, void*);
 int getppid();
+int dladdr(const void*, void*);
 [[noreturn]] void _exit(int);
 void* memset(void*, int, u64);
 void* memcpy(void*, const void*, u64);
@@ -27,6 +28,8 @@ int memcmp(const void*, const void*, u64);
 }
 
 namespace __emu {
+
+struct loaded_library { const char* path; void* begin; const char* symbol; void* at; };  // what `dladdr` tells
 
 constexpr int prot_none = 0, prot_read = 1, prot_write = 2;
 constexpr int map_shared = 1, map_private = 2, map_fixed = 0x10;
@@ -50,8 +53,10 @@ inline u64& register_of(void* context, u32 number) {
     return *(u64*)(machine_context(context) + 16 + place[number] * 8);
 }
 inline u64 sp_of(void* context) { return register_of(context, 4); }
+inline u64 frame_of(void* context) { return register_of(context, 5); }
 #else
 inline u64& pc_of(void* context) { return *(u64*)(machine_context(context) + 16 + 32 * 8); }
+inline u64 frame_of(void* context) { return *(u64*)(machine_context(context) + 16 + 29 * 8); }
 inline u64 sp_of(void* context) { return *(u64*)(machine_context(context) + 16 + 31 * 8); }
 inline int is_write(void* context) { return *(u32*)(machine_context(context) + 8) >> 6 & 1; }
 #endif
@@ -72,8 +77,10 @@ inline u64& register_of(void* context, u32 number) {
     return *(u64*)((char*)context + 40 + place[number] * 8);
 }
 inline u64 sp_of(void* context) { return register_of(context, 4); }
+inline u64 frame_of(void* context) { return register_of(context, 5); }
 #else
 inline u64& pc_of(void* context) { return *(u64*)((char*)context + 440); }
+inline u64 frame_of(void* context) { return *(u64*)((char*)context + 416); }
 inline u64 sp_of(void* context) { return *(u64*)((char*)context + 432); }
 inline int is_write(void*) { return -1; }  // only in a record that not each kernel has
 #endif

@@ -1,5 +1,5 @@
-// What clang's thread sanitizer calls for each access to memory. The kernel is compiled with that pass; nothing of its own
-// runtime is used.
+// What compiled code calls for each access to memory: clang's address sanitizer puts in the calls for plain ones, its thread
+// sanitizer those for atomic ones and copies. Nothing of their own runtimes is used.
 
 #include "runtime_sanitizer.h"
 
@@ -10,12 +10,8 @@ using namespace __emu;
 #define CALLER __builtin_return_address(0)
 
 #define PLAIN(n, quick_read, quick_write)                                                            \
-    void __tsan_read##n(void* p) { if (!(quick_read)) touch(p, n, access_read, CALLER); }            \
-    void __tsan_write##n(void* p) { if (!(quick_write)) touch(p, n, access_write, CALLER); }         \
-    void __tsan_read_write##n(void* p) { touch(p, n, access_write | access_both, CALLER); }          \
-    void __tsan_unaligned_read##n(void* p) { touch(p, n, access_read, CALLER); }                     \
-    void __tsan_unaligned_write##n(void* p) { touch(p, n, access_write, CALLER); }                   \
-    void __tsan_unaligned_read_write##n(void* p) { touch(p, n, access_write | access_both, CALLER); }
+    void __asan_load##n##_noabort(void* p) { if (!(quick_read)) touch(p, n, access_read, CALLER); }  \
+    void __asan_store##n##_noabort(void* p) { if (!(quick_write)) touch(p, n, access_write, CALLER); }
 
 #define QUICK(n) PLAIN(n, (pass<n, false>(p, CALLER)), (pass<n, true>(p, CALLER)))
 
@@ -69,6 +65,9 @@ ATOMIC(8, u8)
 ATOMIC(16, u16)
 ATOMIC(32, u32)
 ATOMIC(64, u64)
+
+void __asan_loadN_noabort(void* p, u64 n) { touch(p, n, access_read, CALLER); }
+void __asan_storeN_noabort(void* p, u64 n) { touch(p, n, access_write, CALLER); }
 
 void* __tsan_memcpy(void* to, const void* from, u64 n) {
     touch(from, n, access_read, CALLER);

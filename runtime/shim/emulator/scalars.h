@@ -17,7 +17,7 @@
 #define __EMU_FN __EMU_VANISH inline constexpr
 #define __EMU_MEMBER __EMU_VANISH constexpr
 // What stays a call of its own has no lines either, and its own memory is no business of the sanitizer's.
-#define __EMU_OWN __attribute__((nodebug, no_sanitize("thread")))
+#define __EMU_OWN __attribute__((nodebug, no_sanitize("thread", "address")))
 // Where a call stands in the user's text: the last parameters of functions that may report a fault.
 #define __EMU_HERE uint __emu_line = __builtin_LINE(), uint __emu_column = __builtin_COLUMN()
 

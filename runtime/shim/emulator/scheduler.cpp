@@ -20,6 +20,7 @@ namespace {
 
 constexpr u32 patience = 64;  // rounds of mere yielding before an exchange does without those that yield
 constexpr u32 colours = 61;   // stacks start at different lines of the cache
+constexpr u32 above_stack = 1024;  // bytes: who reads a little beyond the first frame's arrays goes on, and is reported
 
 char* stacks;
 u64 stack_stride;
@@ -34,7 +35,7 @@ char* take_stack() {
         number = stacks_made++;
         mprotect(stacks + (number + 1) * stack_stride - stack_size, stack_size, prot_read | prot_write);
     }
-    return stacks + (number + 1) * stack_stride - number % colours * 64;
+    return stacks + (number + 1) * stack_stride - above_stack - number % colours * 64;
 }
 
 void give_stack(void* inside) { free_stacks[stacks_free++] = u16(((char*)inside - stacks) / stack_stride); }
@@ -74,7 +75,8 @@ int order_of(const lane& a, const lane& b) {
     return n == m ? 0 : n < m ? -1 : 1;
 }
 
-bool together(const lane& a, const lane& b) { return a.line == b.line && a.column == b.column; }
+// Whether two lanes stand at one barrier, which each reaches through its own calls.
+bool together(const lane& a, const lane& b) { return a.place == b.place; }
 
 void gather(exchange& out, char* values, u32 first, u32 mask, u32 nbytes) {
     out.active = mask, out.stride = nbytes, out.values = values, out.answered = 0;
@@ -156,8 +158,8 @@ void release_some() {
             run.states[i] = ready;
             continue;
         }
-        if (!run.waiting++) run.barrier_line = l.line, run.barrier_column = l.column;
-        run.mixed |= l.line != run.barrier_line || l.column != run.barrier_column;
+        if (!run.waiting++) run.barrier = l.place;
+        run.mixed |= l.place != run.barrier;
     }
 }
 
@@ -362,13 +364,26 @@ using namespace __emu;
 
 namespace {
 
-// Notes the calls that a thread stands in, by the chain of frames that ends at the bottom of its stack.
-inline __attribute__((always_inline)) void note_calls(lane* me) {
+// Looks through the calls that a thread stands in, by the chain of frames that ends at the bottom of its stack: their
+// place as one number, and with `keeps` each of them.
+template <bool keeps> inline __attribute__((always_inline)) void note_calls(lane* me) {
     u64* frame = (u64*)__builtin_frame_address(0);
+    u64 place = u64(me->line) << 32 | me->column;
     u32 n = 0;
-    while (n < most_calls && frame[0]) me->calls[n++] = frame[1], frame = (u64*)frame[0];
-    me->depth = n;
-    me->pc = me->calls[0] - 1;
+    me->pc = frame[1] - 1;
+    for (; n < most_calls && frame[0]; ++n, frame = (u64*)frame[0]) {
+        place = (place ^ frame[1]) * 0x9e3779b97f4a7c15;
+        if (keeps) me->calls[n] = frame[1];
+    }
+    me->place = place;
+    if (keeps) me->depth = n;
+}
+
+// The two innermost calls alone, for plain runs: a barrier has to be quick.
+inline __attribute__((always_inline)) void note_caller(lane* me) {
+    u64* frame = (u64*)__builtin_frame_address(0);
+    me->pc = frame[1] - 1;
+    me->place = (u64(me->line) << 32 | me->column) ^ frame[1] ^ ((u64*)frame[0])[1] << 1;
 }
 
 }  // namespace
@@ -379,16 +394,18 @@ const thread* __emu_current;
 
 void __emu_threadgroup_barrier(unsigned flags, unsigned line, unsigned column) {
     lane* me = current();
-    me->line = line, me->column = column, me->pc = (u64)__builtin_return_address(0) - 1;
-    if (!run.waiting++) run.barrier_line = line, run.barrier_column = column, run.barrier_flags = flags;
-    else if (line != run.barrier_line || column != run.barrier_column) run.mixed = 1;
+    me->line = line, me->column = column;
+    if (run.sanitized) note_calls<false>(me);
+    else note_caller(me);
+    if (!run.waiting++) run.barrier = me->place, run.barrier_flags = flags;
+    run.mixed |= me->place != run.barrier;
     stop(me, at_barrier);
 }
 
 void __emu_simdgroup_barrier(unsigned flags, unsigned line, unsigned column) {
     lane* me = current();
     me->line = line, me->column = column, me->nbytes = flags;
-    note_calls(me);
+    note_calls<true>(me);
     ++run.exchanging[run.simdgroup];
     stop(me, at_simdgroup_barrier);
 }
@@ -396,7 +413,7 @@ void __emu_simdgroup_barrier(unsigned flags, unsigned line, unsigned column) {
 const exchange* __emu_exchange(const void* value, unsigned nbytes, unsigned line, unsigned column) {
     lane* me = current();
     me->line = line, me->column = column, me->value = value, me->nbytes = nbytes;
-    note_calls(me);
+    note_calls<true>(me);
     u32 simdgroup = me->self.index / width;
     ++run.exchanging[simdgroup];
     stop(me, exchanging);

@@ -18,12 +18,6 @@ int parent;
 double waited, limit;
 u64 seen_groups;
 
-position position_of(const thread& t) {
-    const size3 g = t.in->threadgroup_position_in_grid, full = t.in->dispatch_threads_per_threadgroup;
-    const size3 p = t.position_in_threadgroup;
-    return {{g.x * full.x + p.x, g.y * full.y + p.y, g.z * full.z + p.z}, g};
-}
-
 record* begin(record* r, u32 kind, u64 pc) {
     *r = {};
     r->kind = kind, r->count = 1, r->pc = pc;
@@ -31,12 +25,13 @@ record* begin(record* r, u32 kind, u64 pc) {
     return r;
 }
 
-// The guard of a stack was met, or a frame of many bytes has taken the stack pointer beyond all stacks.
+// The guard of the thread's stack was met, or a frame of many bytes has taken the stack pointer beyond all stacks.
 bool is_stack_exhausted(u64 address, u64 sp) {
     u64 low = (u64)stacks_low(), high = (u64)stacks_high();
     if (sp < low || sp >= high) return true;
     u64 stride = (high - low) / most_threads;
-    return address >= low && address < high && (address - low) % stride < stride - stack_size;
+    bool is_guard = address >= low && address < high && (address - low) % stride < stride - stack_size;
+    return is_guard && (address - low) / stride == (sp - low) / stride;
 }
 
 void on_crash(int signal, char* info, void* context) {
@@ -65,6 +60,22 @@ void on_division(int signal, char* info, void* context) {
     on_crash(signal, info, context);
 }
 
+u64 library_of(u64 pc) {
+    loaded_library found = {};
+    return dladdr((void*)pc, &found) ? u64(found.begin) : 0;
+}
+
+// Where the kernel itself stands: the runtime may be at work for it, in as many calls.
+u64 pc_in_kernel(void* context) {
+    u64 pc = pc_of(context), own = library_of(page_of_outcome->entry);
+    u64 frame = frame_of(context), low = (u64)stacks_low(), high = (u64)stacks_high(), at = pc;
+    while (library_of(at) != own) {
+        if (frame % 8 || frame < low || frame >= high || !((u64*)frame)[0]) return pc;
+        at = ((u64*)frame)[1] - 1, frame = ((u64*)frame)[0];
+    }
+    return at;
+}
+
 void on_alarm(int, char*, void* context) {
     if (getppid() != parent) _exit(exit_status);
     if (run.ended_groups != seen_groups) {
@@ -74,7 +85,7 @@ void on_alarm(int, char*, void* context) {
     }
     waited += double(tick) / 1e6;
     if (waited < limit) return;
-    record* r = crash(fault_endless, pc_of(context));
+    record* r = crash(fault_endless, pc_in_kernel(context));
     r->a = i64(limit * 1000);
     page_of_outcome->status = stopped;
     _exit(exit_status);
@@ -86,6 +97,12 @@ void set_alarm(u64 microseconds) {
 }
 
 }  // namespace
+
+position position_of(const thread& t) {
+    const size3 g = t.in->threadgroup_position_in_grid, full = t.in->dispatch_threads_per_threadgroup;
+    const size3 p = t.position_in_threadgroup;
+    return {{g.x * full.x + p.x, g.y * full.y + p.y, g.z * full.z + p.z}, g};
+}
 
 record* report(u32 kind, u64 pc, u32 line, u32 column) {
     control& c = *page_of_outcome;

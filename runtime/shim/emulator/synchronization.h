@@ -2,6 +2,7 @@
 #pragma once
 
 #include "atomics.h"
+#include "traits.h"
 
 namespace __emu {
 
@@ -54,3 +55,17 @@ __EMU_FN void atomic_thread_fence(mem_flags, memory_order order, thread_scope = 
 }
 
 }  // namespace metal
+
+// What metaljit writes for `uniform(x)`.
+template <class T> __EMU_FN T mj_uniform(T value, __EMU_HERE) {
+#ifdef __EMU_SANITIZE
+    if constexpr (metal::is_floating_point<T>::value) {
+        double held = value == T(0) ? 0.0 : double(value);
+        __emu_promise(__builtin_bit_cast(unsigned long, value == value ? held : __builtin_nan("")), 2, __emu_line, __emu_column);
+    } else if constexpr (metal::is_integral<T>::value) {
+        constexpr unsigned kind = __is_same(T, bool) ? 3 : T(-1) > T(0);
+        __emu_promise((unsigned long)value, kind, __emu_line, __emu_column);
+    }
+#endif
+    return value;
+}

@@ -75,8 +75,24 @@ struct subscript {
     }
 };
 
+// Say, in a sanitized kernel, what is undefined about a component.
+template <integer T> __EMU_FN void expect_quotient([[maybe_unused]] T a, [[maybe_unused]] T b) {
+#ifdef __EMU_SANITIZE
+    if (b == T(0)) __emu_fault(fault_divisor, long(a), 0, "", 0, 0);
+    // Narrower integers are divided as int, where the quotient has room.
+    if (is_signed<T> && sizeof(T) >= sizeof(int) && b == T(-1) && a == smallest<T>)
+        __emu_fault(fault_quotient, long(a), 0, "", 0, 0);
+#endif
+}
+template <integer T> __EMU_FN void expect_count([[maybe_unused]] T count) {
+#ifdef __EMU_SANITIZE
+    if (count < T(0) || ulong(count) >= ulong(width<T>)) __emu_fault(fault_count, long(count), width<T>, "", 0, 0);
+#endif
+}
+
 template <class T> __EMU_FN T quotient(T a, T b) {
     if constexpr (integer<T>) {
+        expect_quotient(a, b);
         // A processor may trap; Metal gives some value.
         if (b == T(0)) return T(0);
         if (is_signed<T> && b == T(-1)) return T(0 - unsigned_of<T>(a));
@@ -84,11 +100,18 @@ template <class T> __EMU_FN T quotient(T a, T b) {
     return T(a / b);
 }
 template <integer T> __EMU_FN T remainder(T a, T b) {
+    expect_quotient(a, b);
     if (b == T(0)) return a;
     return is_signed<T> && b == T(-1) ? T(0) : T(a % b);
 }
-template <integer T> __EMU_FN T shifted_left(T a, T b) { return T(a << (b & T(width<T> - 1))); }
-template <integer T> __EMU_FN T shifted_right(T a, T b) { return T(a >> (b & T(width<T> - 1))); }
+template <integer T> __EMU_FN T shifted_left(T a, T b) {
+    expect_count(b);
+    return T(a << (b & T(width<T> - 1)));
+}
+template <integer T> __EMU_FN T shifted_right(T a, T b) {
+    expect_count(b);
+    return T(a >> (b & T(width<T> - 1)));
+}
 
 }  // namespace __emu
 
@@ -259,6 +282,21 @@ template <class T, size_t count> struct alignas((count == 3 ? 4 : count) * sizeo
 #define __EMU_F(i) shifted_right(a.i, b.i)
     __EMU_BINARY(>>, integer<T>, __EMU_F)
 #undef __EMU_F
+    // The counts may have a type of their own; modulo the width, their lowest bits are what counts.
+#define __EMU_SHIFT_BY(op)                                                                                             \
+    template <class V>                                                                                                 \
+        requires(integer<T> && count_of<V> == n && integer<element_of<V>> && !same<element_of<V>, T>)                  \
+    __EMU_MEMBER friend vector operator op(const vector &a, const V &b) {                                              \
+        return a op vector(b);                                                                                         \
+    }                                                                                                                  \
+    template <class V>                                                                                                 \
+        requires(integer<T> && count_of<V> == n && integer<element_of<V>> && !same<element_of<V>, T>)                  \
+    __EMU_MEMBER friend vector &operator op##=(vector &a, const V &b) {                                                \
+        return a = a op vector(b);                                                                                     \
+    }
+    __EMU_SHIFT_BY(<<)
+    __EMU_SHIFT_BY(>>)
+#undef __EMU_SHIFT_BY
 #define __EMU_F(i) a.i == b.i
     __EMU_COMPARISON(==, true)
 #undef __EMU_F

@@ -45,6 +45,10 @@ struct __judge_element<packed<vec<T, N>>> {
     typedef T type;
 };
 template <typename T>
+struct __judge_itself {
+    typedef T type;
+};
+template <typename T>
 struct __judge_whole {
     typedef int type;
 };
@@ -82,8 +86,8 @@ struct __judge_whole<vec<T, N>> {
     __judge_scalar(length) __judge_scalar(distance)                                                             \
     template <typename A> typename __judge_whole<A>::type ilogb(A);                                             \
     template <typename A> A frexp(A, __private typename __judge_whole<A>::type&);                               \
-    template <typename A> A modf(A, __private A&);                                                              \
-    template <typename A> A sincos(A, __private A&);
+    template <typename A> A modf(A, __private typename __judge_itself<A>::type&);                               \
+    template <typename A> A sincos(A, __private typename __judge_itself<A>::type&);
 
 __judge_mathematics
 namespace precise { __judge_mathematics }
@@ -193,3 +197,6 @@ void simdgroup_multiply_accumulate(__private M&, A, B, C);
 __judge_atomic(__judge_device) __judge_atomic(__local)
 
 }  // namespace metal
+
+// What metaljit writes for `uniform(x)`.
+template <typename T> T mj_uniform(T);

@@ -13,6 +13,7 @@
 
 #pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
 #pragma OPENCL EXTENSION __cl_clang_variadic_functions : enable
+#pragma OPENCL EXTENSION __cl_clang_bitfields : enable
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 
 #include "types.h"
@@ -20,3 +21,5 @@
 #include "functions.h"
 
 #include "resources.h"
+
+#include "raytracing.h"

@@ -204,29 +204,56 @@ struct level {
 struct bias {
     bias(float);
 };
+struct min_lod_clamp {
+    min_lod_clamp(float);
+};
+struct gradient2d {
+    gradient2d(float2, float2);
+};
+struct gradient3d {
+    gradient3d(float3, float3);
+};
+struct gradientcube {
+    gradientcube(float3, float3);
+};
+enum class memory_coherence { threadgroup, device };
 
-#define __judge_texture(name, result)                                   \
-    template <typename T, access A = access::sample>                    \
-    struct name {                                                       \
-        template <typename... B> result sample(sampler, B...) const;    \
-        template <typename... B> result sample_compare(sampler, B...) const; \
-        template <typename... B> vec<T, 4> gather(sampler, B...) const; \
-        template <typename... B> result read(B...) const;               \
-        template <typename... B> void write(B...) const;                \
-        template <typename... B> void fence(B...) const;                \
-        uint get_width(uint = 0) const;                                 \
-        uint get_height(uint = 0) const;                                \
-        uint get_depth(uint = 0) const;                                 \
-        uint get_array_size() const;                                    \
-        uint get_num_mip_levels() const;                                \
-        uint get_num_samples() const;                                   \
+#define __judge_atomic_texel(name) template <typename... B> vec<T, 4> atomic_##name(B...) const;
+#define __judge_texture(name, result)                                                                           \
+    template <typename T, access A = access::sample, memory_coherence C = memory_coherence::threadgroup>        \
+    struct name {                                                                                               \
+        template <typename... B> result sample(sampler, B...) const;                                            \
+        template <typename... B> T sample_compare(sampler, B...) const;                                         \
+        template <typename... B> vec<T, 4> gather(sampler, B...) const;                                         \
+        template <typename... B> vec<T, 4> gather_compare(sampler, B...) const;                                 \
+        template <typename... B> float calculate_clamped_lod(sampler, B...) const;                              \
+        template <typename... B> float calculate_unclamped_lod(sampler, B...) const;                            \
+        template <typename... B> result read(B...) const;                                                       \
+        template <typename... B> void write(B...) const;                                                        \
+        template <typename... B> void fence(B...) const;                                                        \
+        uint get_width(uint = 0) const;                                                                         \
+        uint get_height(uint = 0) const;                                                                        \
+        uint get_depth(uint = 0) const;                                                                         \
+        uint get_array_size() const;                                                                            \
+        uint get_num_mip_levels() const;                                                                        \
+        uint get_num_samples() const;                                                                           \
+        __judge_atomic_texel(load) __judge_atomic_texel(exchange) __judge_atomic_texel(fetch_add)               \
+        __judge_atomic_texel(fetch_sub) __judge_atomic_texel(fetch_and) __judge_atomic_texel(fetch_or)          \
+        __judge_atomic_texel(fetch_xor) __judge_atomic_texel(fetch_min) __judge_atomic_texel(fetch_max)         \
+        template <typename... B> bool atomic_compare_exchange_weak(B...) const;                                 \
+        template <typename... B> void atomic_store(B...) const;                                                 \
+        template <typename... B> void atomic_min(B...) const;                                                   \
+        template <typename... B> void atomic_max(B...) const;                                                   \
     };
 #define __judge_texel vec<T, 4>
 __judge_texture(texture1d, __judge_texel) __judge_texture(texture1d_array, __judge_texel)
 __judge_texture(texture2d, __judge_texel) __judge_texture(texture2d_array, __judge_texel)
 __judge_texture(texture3d, __judge_texel) __judge_texture(texturecube, __judge_texel)
 __judge_texture(texturecube_array, __judge_texel) __judge_texture(texture2d_ms, __judge_texel)
-__judge_texture(texture_buffer, __judge_texel)
-__judge_texture(depth2d, T) __judge_texture(depth2d_array, T) __judge_texture(depthcube, T)
+__judge_texture(texture2d_ms_array, __judge_texel) __judge_texture(texture_buffer, __judge_texel)
+__judge_texture(depth2d, T) __judge_texture(depth2d_array, T) __judge_texture(depth2d_ms, T)
+__judge_texture(depth2d_ms_array, T) __judge_texture(depthcube, T) __judge_texture(depthcube_array, T)
+template <typename T>
+bool is_null_texture(T);
 
 }  // namespace metal

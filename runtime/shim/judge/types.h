@@ -41,6 +41,17 @@ __judge_constant T (&__judge_place(const __global T (&)[N]))[N];
 template <typename T>
 __local T& __judge_group();
 
+// Clang's own reading of `{a, b}` as a list wants a pointer without a space, which OpenCL does not have.
+template <typename E>
+struct initializer_list {
+    constexpr initializer_list();
+    template <typename... R>
+    constexpr initializer_list(E, R...);
+    constexpr size_t size() const;
+    constexpr __private const E* begin() const;
+    constexpr __private const E* end() const;
+};
+
 template <typename T, int N>
 struct __judge_parts;
 template <typename T>
@@ -73,8 +84,28 @@ struct packed;
 template <typename T, int N>
 struct vec;
 
+// An element of an object in threadgroup memory lies there too. For the other spaces clang has no word, or finds the
+// call on a value ambiguous: those elements lie anywhere.
+#define __judge_elements(T)                              \
+    T& operator[](size_t);                       \
+    constexpr const T& operator[](size_t) const; \
+    __local T& operator[](size_t) __local;       \
+    __local const T& operator[](size_t) const __local;
+
+// A bfloat beside a vector of another type is converted twice: to its element, and to the vector.
+template <typename S, typename V>
+struct __judge_scaled {};
+template <typename V>
+struct __judge_scaled<bfloat, V> {
+    typedef V type;
+};
+
 #define __judge_arithmetic(op)    \
     friend V operator op(V, V);   \
+    template <typename S>         \
+    friend typename __judge_scaled<S, V>::type operator op(V, S); \
+    template <typename S>         \
+    friend typename __judge_scaled<S, V>::type operator op(S, V); \
     template <typename U>         \
     V operator op##=(U);
 #define __judge_comparison(op) friend vec<bool, N> operator op(V, V);
@@ -100,8 +131,14 @@ struct vec : __judge_parts<T, N> {
     vec<T, 4> __swizzle_4() const;
     __judge_arithmetic(+) __judge_arithmetic(-) __judge_arithmetic(*) __judge_arithmetic(/) __judge_arithmetic(%)
     __judge_arithmetic(&) __judge_arithmetic(|) __judge_arithmetic(^) __judge_arithmetic(<<) __judge_arithmetic(>>)
+    template <typename U> friend V operator<<(V, vec<U, N>);
+    template <typename U> friend V operator>>(V, vec<U, N>);
     __judge_comparison(<) __judge_comparison(>) __judge_comparison(<=) __judge_comparison(>=)
     __judge_comparison(==) __judge_comparison(!=)
+    template <typename U>
+    friend V operator<<(V, vec<U, N>);
+    template <typename U>
+    friend V operator>>(V, vec<U, N>);
     friend vec<bool, N> operator&&(V, V);
     friend vec<bool, N> operator||(V, V);
     friend vec<bool, N> operator!(V);
@@ -119,6 +156,8 @@ struct packed<vec<T, N>> : __judge_parts<T, N> {
     packed() = default;
     constexpr packed(T) : __judge_parts<T, N>(0) {}
     constexpr packed(vec<T, N>) : __judge_parts<T, N>(0) {}
+    template <typename U>
+    constexpr explicit packed(vec<U, N>) : __judge_parts<T, N>(0) {}
     template <typename A, typename B, typename... R>
     constexpr packed(A, B, R...) : __judge_parts<T, N>(0) {}
     template <typename U>
@@ -158,8 +197,8 @@ struct matrix {
     constexpr explicit matrix(A);
     template <typename A, typename B, typename... Rest>
     constexpr matrix(A, B, Rest...);
-    vec<T, R>& operator[](ulong);
-    const vec<T, R>& operator[](ulong) const;
+    typedef vec<T, R> column;
+    __judge_elements(column)
     friend M operator+(M, M);
     friend M operator-(M, M);
     friend M operator-(M);
@@ -218,6 +257,7 @@ using ::as_type;
 using ::matrix;
 using ::packed;
 using ::vec;
+using ::initializer_list;
 #define __judge_export(T)                             \
     using ::T##2; using ::T##3; using ::T##4;         \
     using ::packed_##T##2; using ::packed_##T##3; using ::packed_##T##4;
@@ -233,8 +273,7 @@ template <typename T, size_t N>
 struct array {
     T elements[N];
     constexpr size_t size() const;
-    T& operator[](size_t);
-    constexpr const T& operator[](size_t) const;
+    __judge_elements(T)
 };
 
 template <typename T>

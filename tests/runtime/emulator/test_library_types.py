@@ -56,6 +56,7 @@ ACCEPTED = [
     "float f = float(numeric_limits<half>::max()) + FLT_MAX + M_PI_F + float(HALF_MAX) + MAXFLOAT + INFINITY;",
     "int i = is_same_v<decltype(float3(1).xy), float2> && is_vector_v<int2> && is_floating_point_v<bfloat>;",
     "float3 v = precise::sin(float3(1)) + fast::normalize(float3(1)); v += float3(bool3(true));",
+    "int4 v(-8); v = v >> uint4(1) << packed_ushort4(uint4(1)); v <<= ulong4(2); v >>= char4(1); v = v >> 1u;",
     "uchar4 c(200); c = c + c; bool3 b = bool3(1, 0, 2); b = b & true; b |= b; b = !b;",
 ]
 
@@ -91,6 +92,9 @@ REFUSED = [
     "if (float2(1) < 2) {}",
     "float3 v = float3(1) + int3(1);",
     "int3 v = ~float3(1);",
+    "int2 v = int2(1) >> uint3(1);",
+    "int2 v = int2(1) << float2(1);",
+    "int2 v = int2(1) & uint2(1);",
     "bool3 v = bool3(true) + bool3(true);",
     "half h = bfloat(1.0f);",
     "bfloat b = half(1.0f);",
@@ -190,6 +194,16 @@ def test_swizzles() -> None:
         np.float32,
     )
     assert got.tolist() == [3, 20, 30, 2, 6, 5, 6, 2, 3, 5]
+
+
+def test_counts_of_shifts_may_have_another_type() -> None:
+    got = run(
+        "int4 v(-64, 64, 1, 3); int4 w = v >> uint4(3, 35, 1, 0); short4 s(v); s <<= ulong4(1, 1, 2, 17);"
+        "for (int i = 0; i < 4; i++) { o[i] = w[i]; o[4 + i] = s[i]; }",
+        8,
+        np.int32,
+    )
+    assert got.tolist() == [-8, 8, 0, 3, -128, 128, 4, 6]
 
 
 def test_every_swizzle_reads_its_letters() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -80,6 +81,23 @@ def test_host_names_and_function_constants() -> None:
     assert h.tolist() == [2, 4, 6]
 
 
+def test_instantiations_of_templates_that_share_a_name() -> None:
+    library = mj.metal_from_text(
+        HEAD
+        + """
+struct One { float v; }; struct Two { float v[2]; };
+template <typename T> kernel void put(device One& a [[buffer(0)]], constant T& t [[buffer(1)]]) { a.v = t; }
+template <typename T> kernel void put(constant T& t [[buffer(2)]], device Two& a [[buffer(5)]]) { a.v[1] = t; }
+template [[host_name("one")]] kernel void put<float>(device One& a [[buffer(0)]], constant float& t [[buffer(1)]]);
+template [[host_name("two")]] kernel void put<float>(constant float& t [[buffer(2)]], device Two& a [[buffer(5)]]);
+"""
+    )
+    x, y = np.zeros(1, np.float32), np.zeros(2, np.float32)
+    library.one(x, 3.0, threads=1)
+    library.two(4.0, y, threads=1)
+    assert (x.tolist(), y.tolist()) == ([3], [0, 4])
+
+
 def test_memory_of_a_threadgroup_argument() -> None:
     text = """
     kernel void reverse(device uint* x [[buffer(0)]], threadgroup uint* t [[threadgroup(0)]],
@@ -121,6 +139,14 @@ WRONG = {
         "more than 1024 threads",
     ),
     "no size": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=0), "no size of a grid"),
+    "no integer": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=cast(Any, 1.5)), "no size of a grid"),
+    "no number": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=cast(Any, "4")), "no size of a grid"),
+    "too many": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=2**33), "no size of a grid"),
+    "too many in all": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=(2**31, 2)), "no size of a grid"),
+    "no memory": (
+        lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=1, memory={0: -1}),
+        "is no threadgroup memory",
+    ),
     "four axes": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), threads=(1, 1, 1, 1)), "no size of a grid"),
     "memory": (lambda: SAXPY.saxpy(1.0, _f(1), _f(1), groups=1, memory={0: 40000}), "no threadgroup memory"),
     "version": (lambda: library("", version=(2, 9)), "no version of Metal's language"),
@@ -215,6 +241,22 @@ def test_what_a_plain_run_reports(kernel: str, slug: str, line: int, monkeypatch
     assert y.tolist() == [2, 2], "the next run is as good as any"
 
 
+def test_a_lane_that_is_not_there_is_0_in_a_plain_run_and_a_fault_in_a_sanitized_one() -> None:
+    kernel = library("""
+kernel void k(device int* x [[buffer(0)]], ushort i [[thread_index_in_simdgroup]]) {
+    x[i] = simd_shuffle_xor(int(i) + 1, 16);
+}
+""").k
+    x = np.zeros(20, np.int32)
+    kernel(x, threads=20)
+    assert x.tolist() == [17, 18, 19, 20, *[0] * 12, 1, 2, 3, 4]
+    with (
+        mj.sanitize(),
+        pytest.raises(mj.KernelFault, match="lane 20 is asked for its value and is not active"),
+    ):
+        kernel(x, threads=20)
+
+
 def test_a_stack_that_overflows_is_a_fault() -> None:
     with pytest.raises(mj.KernelFault, match="stack"):
         FAULTY.deep(np.zeros(8, np.uint32), threads=8)
@@ -269,3 +311,81 @@ def test_a_forked_child_has_a_worker_of_its_own() -> None:
     assert os.waitpid(child, 0)[1] == 0
     SAXPY.saxpy(1.0, y.copy(), y, threads=2)
     assert y.tolist() == [4, 4]
+
+
+MAKES = """
+#include <metal_stdlib>
+kernel void makes(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+                  uint i [[thread_position_in_grid]]) {
+    if (i != 3) { y[i] = x[i]; }
+}
+kernel void reads(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+                  uint i [[thread_position_in_grid]]) {
+    float old = y[i];
+    y[i] = old + x[i];
+}
+"""
+
+
+def test_outputs_are_buffers_that_are_written() -> None:
+    x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
+    with pytest.raises(
+        mj.LaunchFault, match="names 'x', which is no buffer that the kernel writes; those are: y"
+    ):
+        mj.metal_from_text(MAKES).makes(x, y, threads=8, outputs=["x"])
+
+
+def test_a_wait_for_what_nobody_does_is_told_at_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread stands in the emulator's runtime, which gives the turn to others: the user's line is what counts."""
+    monkeypatch.setenv("METALJIT_EMULATOR_LIMIT", "0.5")
+    library = mj.metal_from_text(
+        """#include <metal_stdlib>
+using namespace metal;
+kernel void waits(device atomic_int* a [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+    if (i == 5) return;
+    while (atomic_load_explicit(a, memory_order_relaxed) == 0) {
+    }
+}
+"""
+    )
+    for sanitize in (False, True):
+        with mj.sanitize(sanitize), pytest.raises(mj.KernelFault) as caught:
+            library.waits(np.zeros(1, np.int32), threads=64)
+        diagnostic = caught.value.diagnostics[-1]
+        assert diagnostic.slug == "endless-loop"
+        assert str(diagnostic.span).split(":")[1] == "5"
+
+
+def test_marks_and_halves_of_characters() -> None:
+    kernel = "kernel void k(device int* a [[buffer(0)]]) { a[0] = 7; }"
+    a = np.zeros(1, np.int32)
+    mj.metal_from_text("\ufeff" + kernel).k(a, threads=1)
+    assert a[0] == 7
+    with pytest.raises(mj.DeviceFault, match="half a character"):
+        mj.metal_from_text(kernel + " // \ud800")
+
+
+OUTPUTS = {
+    "written": ("float", "o[i] = 1; o[i] += 1;", None),
+    "in part": ("float", "if (i % 2) o[i] = 1;", "unwritten-output"),
+    "read before": ("float", "o[i] += 1;", "uninitialised-read"),
+    "by some threads": ("uchar4", "if (i > 5) return; o[i] = 1;", "unwritten-output"),
+    "gaps of structs": ("S", "o[i].a = 1; o[i].b = 2;", None),
+    "a struct": ("S", "if (i != 2) { o[i].a = 1; o[i].b = 2; }", "unwritten-output"),
+    "gaps of vectors": ("float3", "o[i] = float3(1);", None),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_outputs_have_to_be_written(name: str) -> None:
+    kind, body, slug = OUTPUTS[name]
+    made = library(
+        f"struct S {{ char a; float4 b; }};\nkernel void k(device {kind}* o [[buffer(0)]], "
+        f"uint i [[thread_position_in_grid]]) {{ {body} }}"
+    )
+    size = {"float": 4, "uchar4": 4, "S": 32, "float3": 16}[kind]
+    x = np.zeros(8 * size, np.uint8)
+    with mj.sanitize():
+        found = made.k(x, threads=8, outputs=["o"], lenient=True)
+        assert [d.slug for d in found] == ([slug] if slug else [])
+        assert made.k(x, threads=8, lenient=True) == ()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from abi_kernels import bound, build, crash, ints, launch, zeros
 
-from metaljit.runtime.emulator import memory, process
+from metaljit.runtime.emulator import faults, memory, process
 from metaljit.runtime.emulator.faults import Crash
 from metaljit.source import DeviceFault, InternalError
 
@@ -162,16 +162,94 @@ def test_a_limit_that_is_no_number_of_seconds(text: str, monkeypatch: pytest.Mon
     assert caught.value.slug == "bad-setting"
 
 
-def test_a_worker_that_was_killed_is_replaced() -> None:
+def test_a_worker_that_was_killed_between_runs_is_replaced() -> None:
     o = zeros()
     launch(build(COPY), [ints(), o], threads=1)
     first = process._worker._process
     assert first is not None
     os.kill(first.pid, signal.SIGKILL)
-    with pytest.raises(InternalError, match="without a reason"):
-        launch(build(COPY), [ints(), o], threads=64)
+    os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
     launch(build(COPY), [ints(), o], threads=64)
     np.testing.assert_array_equal(o, ints())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_that_is_killed_during_a_run_is_told_and_replaced(number: signal.Signals) -> None:
+    o = zeros()
+    launch(build(COPY), [ints(), o], threads=1)
+    worker = process._worker._process
+    assert worker is not None
+    killer = threading.Timer(0.3, os.kill, (worker.pid, number))
+    killer.start()
+    with pytest.raises(DeviceFault, match=f"ended by {number.name} while it ran") as caught:
+        launch(build("while (a[0] == 0) o[1] = 1;"), [ints(), o], threads=1)
+    killer.join()
+    assert caught.value.slug == "emulator-ended"
+    launch(build(COPY), [ints(), o], threads=64)
+    np.testing.assert_array_equal(o, ints())
+
+
+def test_a_worker_that_ends_by_itself_is_our_fault() -> None:
+    assert isinstance(process._ended("k", 1), InternalError)
+    assert isinstance(process._ended("k", -signal.SIGSEGV), InternalError)
+
+
+def test_an_outcome_that_the_kernel_wrote_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    o = zeros()
+    launch(build(COPY), [ints(), o], threads=1)
+    before, read = process._worker._process, faults.read
+    monkeypatch.setattr(faults, "read", lambda page: read(b"\x41" * len(page)))
+    fault = crash(build(COPY), [ints(), o], threads=64)
+    assert (fault.kind, fault.message) == ("out-of-bounds", "the kernel wrote over the emulator's own memory")
+    assert fault.thread is None
+    monkeypatch.undo()
+    launch(build(COPY), [ints(), o], threads=64)
+    np.testing.assert_array_equal(o, ints())
+    assert process._worker._process is not before
+
+
+def test_memory_that_the_system_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    o = zeros()
+    launch(build(COPY), [ints(), o], threads=1)
+
+    def refuse(*_: object) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(memory.Segment, "copy_in", refuse)
+    with pytest.raises(DeviceFault, match="cannot map the memory") as caught:
+        launch(build(COPY), [ints(), o], threads=1)
+    assert caught.value.slug == "out-of-device-memory"
+    monkeypatch.undo()
+    launch(build(COPY), [ints(), o], threads=64)
+    np.testing.assert_array_equal(o, ints())
+
+
+def test_standard_streams_may_be_closed() -> None:
+    """Their numbers are free for the pipes to the worker then."""
+    done = script(
+        f"""
+        os.close(0), os.close(1)
+        o = zeros()
+        launch(build({COPY!r}), [ints(), o], threads=64)
+        assert (o == ints()).all()
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_run_that_python_ends_with_is_lost_without_a_word() -> None:
+    done = script(
+        """
+        import threading
+        kernel = build("while (a[0] == 0) o[1] = 1;")
+        run = lambda: launch(kernel, [ints(), zeros()], threads=1)
+        threading.Thread(target=run, daemon=True).start()
+        time.sleep(0.5)
+        print(process._worker._process.pid)
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not alive(int(done.stdout))
 
 
 def test_threads_take_turns() -> None:

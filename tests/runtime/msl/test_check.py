@@ -115,7 +115,7 @@ REFUSED: dict[str, tuple[int, str, str, str, Version]] = {
     ),
     "B20": (4, "msl-refused", body("a[i] = ~a[i];"), body("n[i] = ~n[i];"), (2, 3)),
     "B23": (4, "msl-refused", body("uint m = uint(a[0]); float tmp[m];"), body("constexpr uint m = 4; float tmp[m];"), (2, 3)),
-    "B24": (5, "msl-text", body("int r = (n[i] // 2);"), body("int r = (n[i] / 2);"), (2, 3)),
+    "B24": (4, "msl-text", body("int r = (n[i] // 2);"), body("int r = (n[i] / 2);"), (2, 3)),
     "B25": (
         3,
         "msl-recursion",
@@ -309,6 +309,8 @@ NO_RECURSION = {
     "a template": "template <int N> int f() { return N + f<N - 1>(); }\ntemplate <> int f<0>() { return 0; }",
     "a namespace": "namespace m { float max(float x) { return metal::max(x, 0.0f); } }",
     "a method": "struct S { int n; int get() const { return n; } };\nint get(S s) { return s.get(); }",
+    "a function of Metal's": "float sqrt(float3 v) { return sqrt(dot(v, v)); }"
+    " kernel void j(device float* a) { a[0] = sqrt(float3(a[1])); }",
 }
 
 
@@ -358,10 +360,40 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_what_the_judge_cannot_read_is_said() -> None:
-    text = scope("template <typename T> concept Small = sizeof(T) < 4;")
-    report = check(text)
+    text = scope("float f(array_ref<float> a) { return a[0]; }")
+    report = check(text, version=(3, 1))
     assert not report.refused
     assert (report.judged, report.reason[:17]) == (False, "program_source:3:")
+
+
+CALLS = {
+    "by a kernel": "kernel void j(device float* a) { }\nkernel void k(device float* a) { j(a); }",
+    "by a function": "kernel void j(device float* a) { }\nvoid f(device float* a) { j(a); }",
+    "of an instantiation": "template <typename T> [[kernel]] void j(device T* a) { }\nkernel void k(device float* a) { j<float>(a); }",
+    "of one that overloads a function": "void j(int n) { } kernel void j(device float* a) { }\nvoid f(device float* a) { j(a); }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_kernel_that_is_called(name: str) -> None:
+    report = check(HEAD + CALLS[name])
+    assert errors(report) == [(4, "msl-kernel")]
+    assert report.findings[0].message == "kernel `j` cannot be called"
+
+
+NO_CALLS = {
+    "a template called like a function of Metal's": "template <typename T> kernel void fmax(device T* a, uint i [[thread_position_in_grid]])"
+    ' { a[i] = fmax(a[i], T(0)); } template [[host_name("f")]] kernel void fmax<float>(device float* a, uint i);',
+    "a kernel called like a function of Metal's": "kernel void sqrt(device float* a) { a[0] = sqrt(a[1]); }",
+    "the type of a kernel": "template <typename T> kernel void j(device T* a) { } typedef decltype(j<float>) j_t;"
+    ' template [[host_name("f")]] kernel j_t j<float>;',
+    "a function beside the kernel": "void j(device float* a, int n) { } kernel void j(device float* a) { j(a, 1); }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_CALLS)
+def test_a_name_that_a_kernel_shares_may_be_called(name: str) -> None:
+    assert errors(check(HEAD + NO_CALLS[name])) == []
 
 
 def test_headers_and_macros(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ def read(text: str) -> tuple[View, list[str]]:
             case Function(name=name, owner=owner, is_kernel=is_kernel, scope=scope):
                 kind = "kernel" if is_kernel else "function" if d.body else "prototype"
                 shown.append(f"{kind} {'::'.join((*scope, *filter(None, [owner]), seen.words[name]))}")
-            case Class(body=(brace, _)):
-                shown.append(f"class {seen.words[brace - 1]}")
+            case Class(name=name):
+                shown.append(f"class {name}")
             case Instantiation():
                 shown.append("instantiation")
             case Variable(start=start, end=end):
@@ -38,6 +38,8 @@ def read(text: str) -> tuple[View, list[str]]:
     ("text", "expected"),
     [
         ("int f(int a) { return a; } int g();", ["function f", "prototype g"]),
+        ("typedef struct S { int f() { } } S;", ["class S", "function S::f"]),
+        ("typedef struct __attribute__((packed)) { int f(); } S; typedef int T;", ["class S", "prototype S::f", "variable typedef int T"]),
         ("kernel void k() {}", ["kernel k"]),
         ("[[kernel]] void k() {}", ["kernel k"]),
         ("template <typename T> [[kernel]] void k(device T* a [[buffer(0)]]) {}", ["kernel k"]),
@@ -50,7 +52,7 @@ def read(text: str) -> tuple[View, list[str]]:
         ("struct S { int a; int f() { return a; } S(int b) : a{b} {} };", ["class S", "variable int a", "function S::f", "function S::S"]),
         ("struct S { S() = default; S(S&) = delete; int a = f(1); };", ["class S", "prototype S::S", "prototype S::S", "variable int a = f ( 1 )"]),
         ("struct S { int a, b; } s = {1, 2};", ["class S", "variable int a , b"]),
-        ("enum class E : uint { a, b };", ["class uint"]),
+        ("enum class E : uint { a, b };", ["class E"]),
         ("enum E { a = 1, b };", ["class E"]),
         ("constant float t[2] = {1, 2}; constant int n = 3;", ["variable constant float t [ 2 ] = { 1 , 2 }", "variable constant int n = 3"]),
         ("constant float t[2]{1, 2}; int f() {}", ["variable constant float t [ 2 ] { 1 , 2 }", "function f"]),
@@ -59,7 +61,7 @@ def read(text: str) -> tuple[View, list[str]]:
         ("template <int N, bool B = (N > 2)> int f() { return N; }", ["function f"]),
         ("template <typename T> metal::enable_if_t<(sizeof(T) > 2), T> f(T a) { return a; }", ["function f"]),
         ("template <> int f<float, 4>(int a) { return a; }", ["function f"]),
-        ("template <typename T> struct S; template <> struct S<int> { int a; };", ["variable template < typename T > struct S", "class >", "variable int a"]),
+        ("template <typename T> struct S; template <> struct S<int> { int a; };", ["variable template < typename T > struct S", "class S", "variable int a"]),
         ('template [[host_name("a")]] kernel void k<float>(device float*);', ["instantiation"]),
         ("template struct S<int>; int f() {}", ["instantiation", "function f"]),
         ("auto f(int a) -> int { return a; }", ["function f"]),
@@ -96,7 +98,14 @@ def test_attributes(text: str, expected: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place"), [("int f() {\n  (1;\n}", (3, 1)), ("int a;\n }", (2, 2)), ("void f() {\n", (1, 10))]
+    ("text", "place"),
+    [
+        ("int f() {\n  (1;\n}", (2, 3)),
+        ("int f() {\n 1);\n}", (2, 3)),
+        ("int f() {\n a[(1];\n}", (2, 4)),
+        ("int a;\n }", (2, 2)),
+        ("void f() {\n", (1, 10)),
+    ],
 )
 def test_brackets_without_partners(text: str, place: tuple[int, int]) -> None:
     with pytest.raises(Unbalanced) as caught:

@@ -62,13 +62,48 @@ READ = {
     "words of OpenCL": "void f(int local, int global) { int generic = local + global; }",
     "copies": "struct P { float4 v; int n[3]; }; void f(device P* d, constant P& c, threadgroup P& t) { P p = c; d[0] = p; t = d[1]; p = t; }",
     "references out of calls": "void f(device int* n) { int e; float x = frexp(2.0f, e); float c; x = sincos(x, c); n[0] = e + int(x + c); }",
+    "arrays of pointers": "template <typename T> void f(thread T x[2], const device T* p[2]) { x[0] = p[0][0]; }"
+    " void g(const device float* a) { float x[2]; const device float* p[2] = {a, a}; f(x, p); }",
     "pointers to pointers": "void f(device float*& p, int n) { p += n; } void g(device float* a) { f(a, 2); thread auto& q = a; q++; }",
     "simdgroup matrices": "void f(device float* a, threadgroup half* h) { simdgroup_float8x8 m; simdgroup_half8x8 n;"
     " simdgroup_load(m, a, 8); simdgroup_load(n, h, 8, ulong2(0, 0), true);"
     " simdgroup_multiply_accumulate(m, m, m, m); simdgroup_store(m, a); }",
     "textures": "void f(texture2d<float, access::read_write> t, sampler s, texture2d<half> u, device float4* o)"
     " { o[0] = t.read(uint2(0)); t.write(o[0], uint2(0)); half4 h = u.sample(s, float2(0)); }",
+    "all of a texture": "void f(depth2d<float> d, depthcube_array<float> c, sampler s, texture2d<uint, access::read_write> t,"
+    " device float4* o) { o[0] = d.gather_compare(s, float2(0), 1.0f) + d.sample_compare(s, float2(0), 1.0f, level(0));"
+    " o[1] = c.sample(s, float3(0), 1, gradientcube(float3(0), float3(1))); t.atomic_fetch_max(uint2(0), 1u); }",
+    "rays": "using namespace metal::raytracing; void g(thread intersection_query<triangle_data, instancing>& q) { q.abort(); }"
+    " void f(instance_acceleration_structure a, device float* o) { intersection_query<triangle_data, instancing> q;"
+    " q.reset(ray(float3(0), float3(1), 0.1f, 9.0f), a, 255u, intersection_params()); g(q);"
+    " while (q.next()) { o[0] = q.get_candidate_triangle_distance(); }"
+    " intersector<> i; float4x3 m = q.get_committed_object_to_world_transform(); o[1] = i.intersect(ray(), a).distance; }",
+    "packed of another type, shifted": "void f(device packed_char4* p, int4 v) { p[0] = packed_char4(v >> uint4(3)); }",
+    "coherent": "struct B { uint n[1]; }; void f(coherent device B& b, coherent(device) device uint* p)"
+    " { atomic_fetch_or_explicit((coherent device atomic_uint*)&b.n[0], 1u, memory_order_relaxed); p[0] = b.n[1]; }",
+    "elements of arrays": "struct N { float v; }; void g(threadgroup N* n, threadgroup float4& c); void h(device N* n);"
+    " void f(device array<N, 8>* d) { threadgroup array<N, 8> a; threadgroup float4x4 m; g(&a[1], m[2]);"
+    " threadgroup N* p = &a[2]; (&a[3])->v = p->v; h(&(*d)[1]); array<N, 8> b; thread N* q = &b[0]; q->v = b[1].v;"
+    " const float4x4 t = m * m; float4 w = (t * t)[1] + t[2] + transpose(t)[3].xyzw; q->v = w[0] + array<float, 1>{1}[0]; }",
+    "lists": "struct S { float2 v[2]; thread S& operator=(initializer_list<float2> l) thread"
+    " { for (size_t i = 0; i < l.size(); ++i) v[i] = l.begin()[i]; return *this; } };"
+    " void f() { S s; s = {float2(1), float2(2)}; }",
+    "assignments from each space": "struct S { float x; thread S& operator=(const thread S& s) thread = default;"
+    " thread S& operator=(const threadgroup S& s) thread = default; threadgroup S& operator=(const thread S& s) threadgroup"
+    " = default; threadgroup S& operator=(const device S& s) threadgroup = default;"
+    " device S& operator=(const thread S& s) device = default; device S& operator=(const constant S& s) device = default; };"
+    " void f(device S* d) { threadgroup S t; S s; t = s; s = t; t = S(); t = d[0]; }",
     "bfloat": "void f(device bfloat* b, float x) { b[0] = bfloat(x) + b[1]; b[1] += 1.0f; x = b[0]; }",
+    "a bfloat beside vectors": "void f(device bfloat* b, device float4* v, bfloat s) { v[0] = s * v[1] + v[0] * b[1];"
+    " float4x4 m; m[0] = s * float4(1); const bfloat t = s; v[0] *= t; half h = 2; b[1] = static_cast<bfloat>(h); }",
+    "an array as a parameter": "template <typename T> void g(T c[4], T t) { c[0] = t; } float h(const float c[2]);"
+    " float f(float t) { float c[4]; g(c, t); return h(c); }",
+    "locals called like swizzles": "float f(float3 xyz, device float4* v) { float2 xy = xyz.xy; return v[0].xyz.x + v[1].xy.y; }",
+    "a class in a typedef": "typedef struct S { float x; device float* get(device float* p) constant { return p; }"
+    " __attribute__((always_inline)) float of() constant { return x; }"
+    " struct { int n; int m() constant { return n; } } inner[2]; } S; typedef thread struct T { float y; } T;"
+    " float f(constant S& s, device float* a) { T t; return s.of() + s.get(a)[0] + s.inner[1].m() + t.y; }",
+    "a member passed on in a method": "float g(device const float* p); struct S { float x; float f() device const { return g(&x); } };",
     "a template's own pointer": "template <typename T> float g(T p) { return p[0]; }"
     " float f(device float* a, threadgroup float* t) { return g(a) + g(t); }",
 }  # fmt: skip

@@ -149,7 +149,7 @@ void no() {}
 """
     found = translate(text)
     assert list(found.kernels) == ["n::plain", "other", "k_float", "k_int"]
-    assert found.kernels["k_float"].call == "k < float , 4 >"
+    assert found.kernels["k_float"].call == "static_cast<void (*)(float *)>(k < float , 4 >)"
     source = " ".join(found.source(["k_int", "n::plain"]).split())
     assert "__emu_entry_0() { __emu::call<__emu::buffer<(0)>>(k < int , 2 >); }" in source
     assert 'namespace n { extern "C"' in source

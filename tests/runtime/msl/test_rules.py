@@ -301,12 +301,6 @@ PAIRS = {
         "struct S { kernel void k() { } };",
         "struct S { void k() { } };",
     ),
-    "a call of a kernel": (
-        "msl-kernel",
-        "j",
-        "kernel void j(device int* a) { } kernel void k(device int* a) { j(a); }",
-        "void j(device int* a) { } kernel void k(device int* a) { j(a); }",
-    ),
     "a buffer's index twice": (
         "msl-kernel",
         "buffer",
