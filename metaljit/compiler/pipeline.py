@@ -31,7 +31,7 @@ from .lower.parameters import Lowered
 from .lower.signature import Resolve
 from .msl_entry import LEAST_GROUP
 from .msl_statements import Printer
-from .usage import cost
+from .usage import cost, costs
 from .verify import verify
 
 MAX_BUFFERS = 31
@@ -75,7 +75,7 @@ def program(lowered: Lowered) -> Program:
         cpu = LoopNest(alone, f"{text.entry}_cpu", count, Lit(1), group=prod(kernel.threads))
     else:
         cpu = _loop_nest(lowered, kernel, text, printer, buffers)
-    operations, nbytes = cost(kernel.body)
+    operations, nbytes = cost(kernel.body, costs(kernel.functions))
     for b in kernel.results:
         nbytes += b.dtype.nbytes * b.lanes
     return Program(

@@ -13,7 +13,7 @@ from . import fuse, ir
 from .graph import Call, Graph, Input, Number, Ref, operands
 from .lower import composed, parameters, rows
 from .pipeline import optimise, program
-from .usage import blocks, cost, expressions, turns, walk_expressions
+from .usage import blocks, cost, costs, expressions, turns, walk_expressions
 
 _TEMPORARY = "#"  # begins the names of what lives between kernels: no parameter is called so
 
@@ -99,7 +99,7 @@ def _footprint(graph: Graph, ref: Ref, math: str) -> fuse.Footprint:
     lowered = composed.lower_group(graph, root, math)
     kernel = optimise(lowered.kernel)
     bodies = [kernel.body, *(f.body for f in kernel.functions)]
-    operations = sum(cost(b)[0] for b in bodies)
+    operations, _ = cost(kernel.body, costs(kernel.functions))
     reads: dict[Ref, float] = dict.fromkeys(stored, 0.0)
     by_name: Mapping[str, Ref] = {name: of for of, name in stored.items()}
     for body in bodies:

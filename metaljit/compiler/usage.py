@@ -5,9 +5,9 @@ In: IR. Out: sets, through called functions as well. The printer makes parameter
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from ..frozen import mutable
 from . import ir
@@ -128,20 +128,34 @@ def usage(body: Sequence[ir.Stmt], functions: dict[str, Usage]) -> Usage:
     return found
 
 
-def cost(body: Sequence[ir.Stmt]) -> tuple[int, int]:
+Costs: TypeAlias = Mapping[str, tuple[int, int]]
+
+
+def costs(functions: Sequence[ir.Function]) -> Costs:
+    """Of each function, by its name in calls."""
+    found: dict[str, tuple[int, int]] = {}
+    for k, f in enumerate(functions):
+        found[f"{f.name}#{k}"] = cost(f.body, found)
+    return found
+
+
+def cost(body: Sequence[ir.Stmt], functions: Costs) -> tuple[int, int]:
     """Operations and bytes of one thread, an inner loop of unknown length counted 16 times."""
     operations = nbytes = 0
     for s in body:
+        called = [s.function] if isinstance(s, ir.CallInto) else []
         for e in (x for top in expressions(s) for x in walk_expressions(top)):
             if isinstance(e, ir.Load):
                 nbytes += e.buffer.dtype.nbytes * e.buffer.lanes
             operations += isinstance(e, ir.Apply | ir.Load | ir.Convert | ir.Call)
+            called += [e.function] if isinstance(e, ir.Call) else []
         if isinstance(s, ir.Store | ir.Atomic):
             nbytes += s.buffer.dtype.nbytes * s.buffer.lanes
+        inner = [functions[name] for name in called]
         times = turns(s)
-        for block in blocks(s):
-            more, moved = cost(block)
-            operations, nbytes = operations + times * more, nbytes + times * moved
+        inner += [(times * more, times * moved) for more, moved in (cost(b, functions) for b in blocks(s))]
+        operations += sum(more for more, _ in inner)
+        nbytes += sum(moved for _, moved in inner)
     return operations, nbytes
 
 

@@ -28,7 +28,6 @@ from . import methods as _methods  # noqa: F401 (gives traced arrays NumPy's met
 from . import trees
 from .traced import Trace, Traced, extents_of, refuse
 
-
 _OWN = re.compile(r"(out|t)\d*")  # what kernels call their results and what lies between kernels
 
 
