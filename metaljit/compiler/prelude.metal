@@ -623,7 +623,8 @@ inline float mj_gamma(float a) {
     bool pole = metal::floor(z) == z;
     float sine = metal::precise::sinpi(z);
     float negative = -3.1415927f / ((pole ? 1.0f : sine) * next);
-    negative = z < 10.0f ? negative : negative / w;  // last, since gamma(z + 1) may be infinite where this is denormal
+    // Last, since gamma(z + 1) may be infinite where this is denormal.
+    negative = z < 10.0f ? negative : negative / w;
     float result = mj_signbit(a) ? (pole ? mj_nan() : negative) : (z > 35.05f ? mj_inf() : positive);
     float end = mj_signbit(a) & (m != 0u) ? mj_nan() : as_type<float>((as_type<uint>(a) & 0x80000000u) | 0x7f800000u);
     return m > 0x7f800000u ? a : (finite & (m != 0u) ? result : end);
