@@ -26,7 +26,7 @@ from ..source import Diagnostic, LaunchFault
 from ..symbols import Builtin
 from . import methods as _methods  # noqa: F401 (gives traced arrays NumPy's methods)
 from . import trees
-from .traced import Trace, Traced, extents_of, refuse
+from .traced import Trace, Traced, extents_of, fault
 
 _OWN = re.compile(r"(out|t)\d*")  # what kernels call their results and what lies between kernels
 
@@ -204,7 +204,7 @@ class Jitted:
         results = [trace.lifted(v) if _is_array(v) and type(v) is not Traced else v for _, v in found]
         refs = [v.ref for v in results if type(v) is Traced]
         if not refs:
-            refuse("nothing-traced", f"{self.__name__} returns nothing that it computed from its arguments")
+            fault("nothing-traced", f"{self.__name__} returns nothing that it computed from its arguments")
         params = [t.ref for t in given] + [trace.lifted(a).ref for _, a in trace.captured]
         planned = planning.plan(trace.graph, trace.name, params, refs, fused=self._fused)
         different = list(dict.fromkeys(refs))

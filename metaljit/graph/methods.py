@@ -9,13 +9,13 @@ import numpy as np
 
 from ..dtypes import DType, from_numpy
 from . import reductions, views
-from .traced import Traced, elementwise, refuse
+from .traced import Traced, elementwise, fault
 
 
 def _astype(self: Traced, dtype: Any) -> Traced:
     found = dtype if isinstance(dtype, DType) else from_numpy(np.dtype(dtype))
     if found is None:
-        refuse(
+        fault(
             "graph-dtype",
             f"there is no element type for {dtype}",
             "the language has bool, i8 … u64, f16, bf16, f32",
@@ -76,7 +76,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def _array_function(self: Traced, function: Any, types: Any, args: Any, named: Any) -> Any:
     found = FUNCTIONS.get(function.__name__)
     if found is None:
-        refuse(
+        fault(
             "numpy-function",
             f"np.{function.__name__} has no meaning for traced arrays",
             "use metaljit's ops or a kernel",

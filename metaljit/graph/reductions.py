@@ -12,7 +12,7 @@ from ..compiler import graph as g
 from ..compiler.lower.reductions import summed
 from ..dtypes import BOOL, F32, DType
 from ..extents import Lit, Op
-from .traced import Traced, elementwise, refuse
+from .traced import Traced, elementwise, fault
 from .views import expand_dims, product
 
 LONG = 64  # elements
@@ -36,7 +36,7 @@ def reduce(op: str, array: Traced, axis: Axes = None, keepdims: bool = False) ->
     if op in ("min", "max"):
         for k in axes:
             if array.extents[k] == Lit(0):
-                refuse(
+                fault(
                     "empty-reduction", f"the {op} of {array!r} over axis {k} has no value: the axis is empty"
                 )
     made = array.trace.node(g.Reduce(op, array.ref, axes, _is_long(array, op, axes), dtype, shape))
@@ -86,8 +86,8 @@ def _axes(array: Traced, axis: Axes) -> tuple[int, ...]:
     found = set()
     for a in given:
         if not -array.ndim <= a < array.ndim:
-            refuse("bad-axes", f"axis {a} of {array!r} does not exist")
+            fault("bad-axes", f"axis {a} of {array!r} does not exist")
         if a % array.ndim in found:
-            refuse("bad-axes", f"axis {a % array.ndim} is named twice")
+            fault("bad-axes", f"axis {a % array.ndim} is named twice")
         found.add(a % array.ndim)
     return tuple(sorted(found))

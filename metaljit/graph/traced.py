@@ -74,7 +74,7 @@ class Trace:
     def array(self, name: str, dtype: np.dtype[Any], shape: Sequence[Extent]) -> Traced:
         element = from_numpy(dtype)
         if element is None:
-            refuse(
+            fault(
                 "graph-dtype",
                 f"{name!r} holds {dtype}, which has no element type",
                 "convert it: `x.astype(np.float32)`",
@@ -144,7 +144,7 @@ class Size:
         return hash(self.extent)
 
     def _leaks(self, how: str) -> NoReturn:
-        refuse(
+        fault(
             "traced-extent",
             f"the extent {self} is {how}, and nothing is known of it when this is compiled ahead of time",
             "give the extent in the spec, or compute with it",
@@ -211,7 +211,7 @@ class Traced:
     # ---- what needs data ----
 
     def _leaks(self, what: str, instead: str) -> NoReturn:
-        refuse("traced-value", f"{what}, but {self!r} has no value while the function is traced", instead)
+        fault("traced-value", f"{what}, but {self!r} has no value while the function is traced", instead)
 
     def __bool__(self) -> bool:
         self._leaks(
@@ -256,7 +256,7 @@ def user_span() -> Span:
     return Span(Source(name, text, line), start, len(text))
 
 
-def refuse(slug: str, message: str, help: str = "", error: type[MetaljitError] = TypeFault) -> NoReturn:
+def fault(slug: str, message: str, help: str = "", error: type[MetaljitError] = TypeFault) -> NoReturn:
     raise error(Diagnostic(slug, message, user_span(), help=help))
 
 
@@ -274,7 +274,7 @@ def elementwise(name: str, *args: Operand) -> Traced:
     try:
         typing = check(row, types)
     except Refusal as e:
-        refuse("operator-types", f"{name}: {e}")
+        fault("operator-types", f"{name}: {e}")
     shape = broadcast(trace, [a.extents for a in arrays if isinstance(a, Traced)])
     refs = []
     for a, type in zip(arrays, types, strict=True):
@@ -292,7 +292,7 @@ def elementwise(name: str, *args: Operand) -> Traced:
 def _entered(trace: Trace, value: Operand) -> Traced | Size | int | float | bool:
     if isinstance(value, Traced):
         if value.trace is not trace:
-            refuse(
+            fault(
                 "other-trace",
                 "an array of another trace is used here",
                 "return it from the function that made it",
@@ -306,7 +306,7 @@ def _entered(trace: Trace, value: Operand) -> Traced | Size | int | float | bool
             return trace.node(g.Fill(value.item(), element))
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return trace.lifted(value)
-    refuse("not-an-array", f"an array or a number is due here, found {type(value).__name__}")
+    fault("not-an-array", f"an array or a number is due here, found {type(value).__name__}")
 
 
 def _types(values: Sequence[Traced | Size | int | float | bool]) -> list[DType]:
@@ -337,7 +337,7 @@ def broadcast(trace: Trace, shapes: Sequence[Sequence[Extent]]) -> tuple[Extent,
         for e in wide[1:]:
             if isinstance(total, Lit) and isinstance(e, Lit) and total != e:
                 shown = " and ".join("(" + ", ".join(map(show, s)) + ")" for s in shapes)
-                refuse("shape-mismatch", f"shapes {shown} do not go together")
+                fault("shape-mismatch", f"shapes {shown} do not go together")
             total = trace.graph.equate(total, e, "operands have one shape", user_span())
         found.append(total)
     return tuple(map(trace.graph.extent, found))

@@ -11,7 +11,7 @@ from typing import Any
 from ..compiler import graph as g
 from ..extents import Extent, Lit, op
 from ..source import ShapeError
-from .traced import Dimension, Size, Traced, extent_of, refuse
+from .traced import Dimension, Size, Traced, extent_of, fault
 
 
 def _view(array: Traced, map: g.Map, shape: Sequence[Extent]) -> Traced:
@@ -26,7 +26,7 @@ def item(array: Traced, key: Any) -> Traced:
     given = list(key) if isinstance(key, tuple) else [key]
     taken = sum(k is not None and k is not Ellipsis for k in given)
     if taken > array.ndim:
-        refuse("too-many-indices", f"{array!r} has {array.ndim} axes and is indexed with {taken}")
+        fault("too-many-indices", f"{array!r} has {array.ndim} axes and is indexed with {taken}")
     if not any(k is Ellipsis for k in given):
         given.append(Ellipsis)
     at = next(n for n, k in enumerate(given) if k is Ellipsis)
@@ -66,21 +66,21 @@ def _one(array: Traced, key: Any, extent: Extent) -> tuple[Extent, int, Extent]:
     if isinstance(key, Size):
         return key.extent, 1, Lit(1)
     if isinstance(key, Traced):
-        refuse("gather", "an array as index is no view", "gather with `ops.take` or a kernel of your own")
+        fault("gather", "an array as index is no view", "gather with `ops.take` or a kernel of your own")
     try:
         number = key.__index__()
     except AttributeError:
-        refuse("bad-index", f"{key!r} cannot index a traced array", "use integers, slices, `...` and None")
+        fault("bad-index", f"{key!r} cannot index a traced array", "use integers, slices, `...` and None")
     inside = op("<" if number >= 0 else "<=", Lit(number if number >= 0 else -number), extent)
     if array.trace.decided(inside) is False:
-        refuse("index-range", f"index {number} is outside an axis of {array!r}", error=ShapeError)
+        fault("index-range", f"index {number} is outside an axis of {array!r}", error=ShapeError)
     return Lit(number) if number >= 0 else op("+", extent, Lit(number)), 1, Lit(1)
 
 
 def _range(array: Traced, key: slice, extent: Extent) -> tuple[Extent, int, Extent]:
     step = 1 if key.step is None else int(key.step)
     if step == 0:
-        refuse("bad-index", "a slice has a step of 0")
+        fault("bad-index", "a slice has a step of 0")
     if step > 0:
         start = _end(array, key.start, extent, Lit(0))
         length = op("-", _end(array, key.stop, extent, extent), start)
@@ -117,7 +117,7 @@ def _end(array: Traced, value: Any, extent: Extent, default: Extent, after: int 
 def transpose(array: Traced, axes: Sequence[int] | None = None) -> Traced:
     order = list(reversed(range(array.ndim))) if axes is None else [_axis(array, a) for a in axes]
     if sorted(order) != list(range(array.ndim)):
-        refuse("bad-axes", f"{tuple(axes or ())} is no order of {array.ndim} axes")
+        fault("bad-axes", f"{tuple(axes or ())} is no order of {array.ndim} axes")
     along = [0] * array.ndim
     for place, axis in enumerate(order):
         along[axis] = place
@@ -153,7 +153,7 @@ def squeeze(array: Traced, axis: int | Sequence[int] | None = None) -> Traced:
         gone = {_axis(array, a) for a in ((axis,) if isinstance(axis, int) else axis)}
     for k in gone:
         if array.extents[k] != Lit(1):
-            refuse("bad-axes", f"axis {k} of {array!r} is not known to have one element")
+            fault("bad-axes", f"axis {k} of {array!r} is not known to have one element")
     kept = [k for k in range(array.ndim) if k not in gone]
     return _view(array, g.Axes(tuple(kept.index(k) if k in kept else None for k in range(array.ndim))),
                  [array.extents[k] for k in kept])  # fmt: skip
@@ -180,12 +180,12 @@ def reshape(array: Traced, shape: Dimension | Sequence[Dimension]) -> Traced:
     unknown = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
     extents = [extent_of(n) for n in wanted]
     if len(unknown) > 1:
-        refuse("bad-shape", "only one extent of a new shape can be -1")
+        fault("bad-shape", "only one extent of a new shape can be -1")
     if unknown:
         rest = product([e for k, e in enumerate(extents) if k not in unknown])
         extents[unknown[0]] = op("//", total, rest)
     if array.trace.decided(op("==", total, product(extents))) is False:
-        refuse("bad-shape", f"{array!r} cannot take the shape {wanted}: the number of elements differs")
+        fault("bad-shape", f"{array!r} cannot take the shape {wanted}: the number of elements differs")
     return _view(array, g.Reshape(), extents)
 
 
@@ -195,7 +195,7 @@ def broadcast_to(array: Traced, shape: Sequence[Dimension]) -> Traced:
     wanted = tuple(map(extent_of, shape))
     found = broadcast(array.trace, [array.extents, wanted])
     if len(found) != len(wanted):
-        refuse("shape-mismatch", f"{array!r} has more axes than {tuple(shape)}")
+        fault("shape-mismatch", f"{array!r} has more axes than {tuple(shape)}")
     first = len(wanted) - array.ndim
     if not array.ndim:
         return _view(array, g.Axes(()), wanted)
@@ -214,5 +214,5 @@ def product(extents: Sequence[Extent]) -> Extent:
 def _axis(array: Traced, axis: int, rank: int | None = None) -> int:
     rank = array.ndim if rank is None else rank
     if not -rank <= axis < rank:
-        refuse("bad-axes", f"axis {axis} does not exist: there are {rank}")
+        fault("bad-axes", f"axis {axis} does not exist: there are {rank}")
     return axis % rank

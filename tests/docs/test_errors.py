@@ -29,6 +29,7 @@ TOLD = {
     "out-of-device-memory",
     "pillow-missing",
     "threadgroup-unfit",
+    "traced-extent",
     "undefined-argument",
     "unsupported",
 }
