@@ -52,6 +52,7 @@ def a(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).uniform(-2, 2, shape).astype(np.float32)
 
 
+GIVEN: Any = a(9, seed=5)
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "operators": (lambda x, y: (x + y) * 2 - x / (y * y + 1), (a(5, 7), a(5, 7, seed=1))),
     "broadcast": (lambda x, y: x * y + y, (a(5, 7), a(7))),
@@ -95,7 +96,6 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "empty": (lambda x: x * 2 + 1, (a(0, 3),)),
     "scalars": (lambda x: x.sum() + x.max(), (a(30),)),
 }  # fmt: skip
-GIVEN = a(9, seed=5)
 
 
 @pytest.mark.parametrize("name", CASES)
