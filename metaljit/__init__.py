@@ -20,7 +20,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .compiled import VERSION as __version__
-from .graph.traced import Traced
 from .kernels import Function, Kernel, Spec, function, kernel, spec
 from .runtime import device as _devices
 from .runtime.array import Array, asarray
@@ -46,6 +45,7 @@ if sys.platform != "darwin":
 if TYPE_CHECKING:
     from . import ops as ops
     from .graph.jit import jit
+    from .graph.traced import Traced
     from .metal_files import MetalFile, load_metal, metal_from_text
     from .modules import KernelFile, kernel_from_text, load_kernels
     from .runtime.emulator.sanitizer import sanitize
@@ -93,6 +93,7 @@ __all__ = [
 
 _LAZY = {
     "jit": ("graph.jit", "jit"),
+    "Traced": ("graph.traced", "Traced"),
     "load_kernels": ("modules", "load_kernels"),
     "kernel_from_text": ("modules", "kernel_from_text"),
     "KernelFile": ("modules", "KernelFile"),

@@ -26,7 +26,6 @@ from .definitions import Definition
 from .dtypes import from_numpy
 from .extents import show
 from .frozen import frozen
-from .graph.traced import Traced
 from .program import Program
 from .runtime import device as devices
 from .runtime.array import describe_dtype
@@ -128,7 +127,7 @@ class Kernel:
         if not self._launchers:
             self._prepare()
         values = self._bind(args, named)
-        if any(type(v) is Traced for v in values):
+        if any(hasattr(v, "__metaljit_traced__") for v in values):
             return self._record(values)
         key, passed = self._key(values)
         launcher = self._launchers.get(key)

@@ -31,7 +31,7 @@ def refuse(
 
 def check_array(op: str, name: str, x: Any, allowed: Sequence[Any], what: str) -> None:
     """TypeFault unless `x` is an array of one of the element types `allowed`, which `what` describes."""
-    if not isinstance(x, np.ndarray | np.generic | mj.Array | mj.Traced):
+    if not isinstance(x, np.ndarray | np.generic | mj.Array) and not hasattr(x, "__metaljit_traced__"):
         refuse(op, f"`{name}` takes an array and got {type(x).__name__}", f"pass `np.asarray({name}, dtype=…)`",
                "op-dtype", mj.TypeFault)  # fmt: skip
     if any(x.dtype == t.numpy for t in allowed):

@@ -170,6 +170,7 @@ class Traced:
 
     __slots__ = ("ref", "trace")
     __array_priority__ = 1000.0
+    __metaljit_traced__ = True  # for those that must not load the compiler to ask
 
     def __init__(self, trace: Trace, ref: g.Ref) -> None:
         self.trace, self.ref = trace, ref
