@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from ..frozen import frozen
 from ..program import ArrayParam, Place, Plan, Requirement, ScalarParam, Step
 from . import fuse, ir
+from .fuse_places import Footprint
 from .graph import Call, Graph, Input, Number, Ref, operands
 from .lower import composed, parameters, rows
 from .pipeline import optimise, program
@@ -90,7 +91,7 @@ def _param(graph: Graph, ref: Ref) -> ArrayParam | ScalarParam:
     return ScalarParam(node.name, node.dtype, 1)
 
 
-def _footprint(graph: Graph, ref: Ref, math: str) -> fuse.Footprint:
+def _footprint(graph: Graph, ref: Ref, math: str) -> Footprint:
     """What one element of a kernel costs, by lowering it alone."""
     node = graph.nodes[ref]
     assert isinstance(node, Call)
@@ -106,7 +107,7 @@ def _footprint(graph: Graph, ref: Ref, math: str) -> fuse.Footprint:
         for buffer, times in _loads(body, 1.0):
             reads[by_name[buffer]] += times
     alone = "it asserts, and a failure is told by its own position" if lowered.unit.sites else ""
-    return fuse.Footprint(float(operations), reads, alone)
+    return Footprint(float(operations), reads, alone)
 
 
 def _loads(body: Sequence[ir.Stmt], times: float) -> list[tuple[str, float]]:

@@ -1,0 +1,141 @@
+"""Long reductions of the same rows, with what is computed from them, as one kernel.
+
+In: a graph, and which nodes are stored. Out: groups, in the order in which they run. A row is reduced once for each stage,
+and stays in the cache between the stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..extents import Lit
+from .fuse_groups import Group, alone, is_long, reaches, reads
+from .graph import Axes, Call, Cast, Elementwise, Graph, Input, Part, Reduce, Ref, View, operands
+
+
+def by_rows(graph: Graph, stored: set[Ref], results: frozenset[Ref]) -> list[Group]:
+    """Each stored node as a group, but chains of long reductions of the same rows, with what is computed from them and
+    read by nobody else, as one."""
+    readers: dict[Ref, set[Ref]] = {r: set() for r in stored}
+    for root in stored:
+        for ref in reads(graph, (root,), stored):
+            readers.setdefault(ref, set()).add(root)
+    taken: set[Ref] = set()
+    groups: list[Group] = []
+    for root in sorted(stored, reverse=True):
+        if root in taken:
+            continue
+        group, members = _cluster(graph, root, stored, results, readers, taken)
+        taken |= members
+        groups.append(group)
+    return _ordered(graph, groups[::-1])
+
+
+def _ordered(graph: Graph, groups: Sequence[Group]) -> list[Group]:
+    """Each group behind those that store what it reads."""
+    makers = {r: g for g in groups for r in g.roots if not isinstance(graph.nodes[r], Input)}
+    done: dict[Group, None] = {}
+
+    def visit(group: Group) -> None:
+        if group not in done:
+            for ref in group.reads:
+                if ref in makers:
+                    visit(makers[ref])
+            done[group] = None
+
+    for group in groups:
+        visit(group)
+    return list(done)
+
+
+def _cluster(
+    graph: Graph,
+    root: Ref,
+    stored: set[Ref],
+    results: frozenset[Ref],
+    readers: Mapping[Ref, set[Ref]],
+    taken: set[Ref],
+) -> tuple[Group, set[Ref]]:
+    """A stored node with all that can be computed in the same pass over rows, and which stored nodes that are."""
+    first = alone(graph, root, stored)
+    members, stages = {root}, set(first.stages)
+    grown = True
+    while grown:
+        grown = False
+        for ref in reads(graph, sorted(members), stored - members):
+            if ref not in stored:
+                continue
+            whole = _closed(graph, members | {ref} | readers[ref], stored, readers)
+            longer = {r for r in whole if is_long(graph, r)}
+            if not whole & taken and _is_aligned(graph, whole, longer, stored):
+                members, stages, grown = whole, longer, True
+                break
+    if not stages:
+        return first, {root}
+    outside = {r for r in members if r in results or readers[r] - members}
+    roots = tuple(sorted({root} | outside))
+    return Group(
+        roots, reads(graph, (*roots, *sorted(stages)), stored - members), tuple(sorted(stages))
+    ), members
+
+
+def _closed(graph: Graph, members: set[Ref], stored: set[Ref], readers: Mapping[Ref, set[Ref]]) -> set[Ref]:
+    """The members with every stored node between two of them: no other kernel can run in the middle of one."""
+    after: set[Ref] = set()
+    todo = [r for m in members for r in readers[m]]
+    while todo:
+        ref = todo.pop()
+        if ref not in after:
+            after.add(ref)
+            todo += readers[ref]
+    return members | {r for r in after - members if any(reaches(graph, (m,), {r}) for m in members)}
+
+
+def _is_aligned(graph: Graph, members: set[Ref], stages: set[Ref], stored: set[Ref]) -> bool:
+    """Whether all members are of the rows that the stages reduce, and read these for their own row alone."""
+    reduced = [n for n in map(graph.nodes.__getitem__, stages) if isinstance(n, Reduce)]
+    shapes = {tuple(map(graph.extent, graph.nodes[n.of].shape)) for n in reduced}
+    ranks = {len(n.shape) for n in reduced}
+    if len(shapes) != 1 or len(ranks) != 1:
+        return False
+    (full,), (rank,) = shapes, ranks
+    seen: dict[tuple[Ref, tuple[int | None, ...]], bool] = {}
+
+    def visit(ref: Ref, axes: tuple[int | None, ...]) -> bool:
+        """Whether a node and what is behind it, at these axes of the full index, is aligned."""
+        if (ref, axes) not in seen:
+            seen[ref, axes] = look(ref, axes)
+        return seen[ref, axes]
+
+    def look(ref: Ref, axes: tuple[int | None, ...]) -> bool:
+        node = graph.nodes[ref]
+        if ref in stages:
+            return axes == tuple(range(rank))
+        if ref in stored and ref not in members:
+            return True
+        match node:
+            case Elementwise() | Cast() | Part():
+                return all(visit(of, axes if graph.nodes[of].shape else ()) for of in operands(node))
+            case View(of, Axes(along), _, _):
+                return visit(of, tuple(None if k is None else axes[k] for k in along))
+            case Call() if len(node.results) > 1:
+                return False
+            case _:
+                return not reaches(graph, operands(node), stages)
+
+    everything = tuple(range(len(full)))
+    for ref in members:
+        node, shape = graph.nodes[ref], tuple(map(graph.extent, graph.nodes[ref].shape))
+        if ref in stages and isinstance(node, Reduce):
+            if not visit(node.of, everything):
+                return False
+            continue
+        row = full[:rank]
+        if shape != full and shape != row + (Lit(1),) * (len(shape) - rank):
+            return False
+        axes: tuple[int | None, ...] = everything
+        if shape != full:
+            axes = (*everything[:rank], *(None,) * (len(shape) - rank))
+        if not visit(ref, axes):
+            return False
+    return True
