@@ -43,7 +43,7 @@ class _Run:
 @frozen
 class _Geometry:
     env: Mapping[str, Number]
-    shapes: tuple[tuple[Shape, np.dtype[Any]], ...]  # of results, then of temporaries
+    shapes: tuple[tuple[Shape, np.dtype[Any], bool], ...]  # of results, then of temporaries; zeros at first?
     runs: tuple[_Run, ...]
 
 
@@ -94,7 +94,7 @@ class PlanLauncher:
         key = (*(a.shape for a in arrays), *(numbers[k] for k in self._sizing))
         geometry = self._geometries.get(key) or self._measure(key, arrays, numbers)
         memories: list[Memory | None] = [*arrays]
-        memories += [allocate(self.device, shape, dtype) for shape, dtype in geometry.shapes]
+        memories += [_fresh(self.device, *made) for made in geometry.shapes]
         for run in geometry.runs:
             operands: list[Operand] = [
                 operand(m) for m in map(memories.__getitem__, run.slots) if m is not None
@@ -117,7 +117,7 @@ class PlanLauncher:
         known = {p.name: n[0] for (_, p), n in zip(self._scalars, numbers, strict=True)}
         env = bind(plan, [(p, a.shape) for (_, p), a in zip(self._arrays, arrays, strict=True)], known)
         self._launchers[0].require(plan.requirements, env)
-        shapes = tuple((shape_of(plan, a, env), a.dtype.numpy) for a in self._made)
+        shapes = tuple((shape_of(plan, a, env), a.dtype.numpy, a.zeroed) for a in self._made)
         read_last = {name: k for k, step in enumerate(plan.steps) for name in step.arrays}
         kept = {a.name for a in plan.results} | {p.name for _, p in self._arrays}
         runs = []
@@ -138,6 +138,13 @@ class PlanLauncher:
             self._geometries.clear()
         self._geometries[key] = geometry
         return geometry
+
+
+def _fresh(device: Device, shape: Shape, dtype: np.dtype[Any], zeroed: bool) -> Array:
+    made = allocate(device, shape, dtype)
+    if zeroed:
+        made.numpy().fill(0)
+    return made
 
 
 def _lone(device: Device, plan: Plan) -> tuple[Launcher | None, list[int]]:

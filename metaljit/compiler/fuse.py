@@ -12,7 +12,7 @@ from ..frozen import frozen
 from .fuse_groups import Group, alone, merged
 from .fuse_places import Decision, Footprint, decide
 from .fuse_rows import by_rows
-from .graph import Call, Count, Fill, Graph, Input, Number, Ref
+from .graph import LEAVES, Call, Graph, Loop, Ref
 
 
 @frozen
@@ -44,5 +44,5 @@ def fuse(
 def _is_stored_alone(graph: Graph, ref: Ref, results: Sequence[Ref]) -> bool:
     node = graph.nodes[ref]
     return ref in results or not (
-        isinstance(node, Input | Number | Fill | Count) or (isinstance(node, Call) and len(node.results) > 1)
+        isinstance(node, LEAVES) or (isinstance(node, Call | Loop) and len(node.results) > 1)
     )

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ..extents import Lit
 from ..frozen import frozen
-from .graph import Graph, Input, Reduce, Ref, operands
+from .graph import Graph, Input, Reduce, Ref, Scatter, operands
 
 MOST_ARRAYS = 24  # of one kernel
 
@@ -59,8 +59,8 @@ def merged(graph: Graph, groups: Sequence[Group]) -> list[Group]:
             both = {*group.reads, *other.reads}
             shares = bool({*group.reads} & {*other.reads}) or not group.reads
             if (
-                not group.stages
-                and not other.stages
+                not (group.stages or other.stages)
+                and not (is_own(graph, group.roots[0]) or is_own(graph, other.roots[0]))
                 and same
                 and ready
                 and shares
@@ -72,6 +72,11 @@ def merged(graph: Graph, groups: Sequence[Group]) -> list[Group]:
         else:
             done.append(group)
     return done
+
+
+def is_own(graph: Graph, ref: Ref) -> bool:
+    """Whether no other node is computed in the kernel that stores this one."""
+    return isinstance(graph.nodes[ref], Scatter)
 
 
 def is_long(graph: Graph, ref: Ref) -> bool:

@@ -20,20 +20,28 @@ from typing import Any, TypeAlias, assert_never
 from ..frozen import frozen
 from ..operations import OPERATIONS
 from .graph import (
+    LEAVES,
     Axes,
     Call,
+    Carried,
     Cast,
+    Choose,
     Count,
     Elementwise,
+    Embed,
     Fill,
+    Gather,
     Graph,
+    Index,
     Input,
+    Loop,
     Node,
     Number,
     Part,
     Reduce,
     Ref,
     Reshape,
+    Scatter,
     Slice,
     View,
     operands,
@@ -43,7 +51,8 @@ OPERATION = 1.0  # of a number, in units of time
 BYTE = 0.5  # read or written
 FUNCTION = 8.0  # an operation that has an error of its own is so many others
 STRETCHED = 16.0  # places of an element that is broadcast over an axis of unknown length
-TURNS = 16.0  # of a reduction over one
+TURNS = 16.0  # of a reduction or a loop
+GATHERED = 4.0  # places of an element that an index array names
 MOST_PATTERNS = 64
 
 Pattern: TypeAlias = tuple[Any, ...]  # a root, and the maps from its index to the node's
@@ -77,13 +86,13 @@ def decide(
     found: list[Decision] = []
     for ref in reversed(needed):
         node = graph.nodes[ref]
-        if isinstance(node, Input | Number | Fill | Count):
+        if isinstance(node, LEAVES):
             if ref in results:
                 found.append(Decision(ref, True, 0, 0, "it is a result"))
             continue
         places = sum(patterns[ref].values())
         foot = feet.get(node.of if isinstance(node, Part) else ref)
-        several = isinstance(node, Call) and len(node.results) > 1  # its parts are stored
+        several = isinstance(node, Call | Loop) and len(node.results) > 1  # its parts are stored
         why = (
             "" if several else _why_stored(node, ref in results, places, work[ref], len(patterns[ref]), foot)
         )
@@ -107,6 +116,8 @@ def _why_stored(
         return foot.alone
     if isinstance(node, Reduce) and node.long:
         return "a threadgroup reduces a row"
+    if isinstance(node, Scatter):
+        return "threads add into it"
     if isinstance(node, Reduce) and places > 1:
         return f"a reduction that is wanted at {places:.0f} places"
     if patterns > MOST_PATTERNS:
@@ -134,13 +145,13 @@ def _work(graph: Graph, needed: Iterable[Ref], feet: Mapping[Ref, Footprint]) ->
 
 def _own(node: Node, foot: Footprint | None) -> float:
     match node:
-        case Input() | Number() | Fill() | Count() | View() | Part():
+        case Input() | Number() | Fill() | Count() | Index() | Carried() | View() | Part():
             return 0.0
         case Elementwise(op):
             return FUNCTION if OPERATIONS[op].ulp else 1.0
-        case Cast() | Reduce():
+        case Cast() | Reduce() | Embed() | Gather() | Scatter() | Choose():
             return 1.0
-        case Call():
+        case Call() | Loop():
             return foot.operations if foot is not None else 1.0
     assert_never(node)
 
@@ -148,14 +159,21 @@ def _own(node: Node, foot: Footprint | None) -> float:
 def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, Pattern, float]]:
     """For each operand the step from the node's index to the operand's, and how many elements of it are wanted."""
     match node:
-        case Input() | Number() | Fill() | Count():
+        case Input() | Number() | Fill() | Count() | Index() | Carried():
             return []
-        case Elementwise() | Cast() | Part():
+        case Elementwise() | Cast() | Part() | Scatter() | Choose():
             return [(of, (), 1.0) for of in operands(node)]
         case View(of, map, _, shape):
             return [(of, (map,), _stretch(map, len(graph.nodes[of].shape), len(shape)))]
         case Reduce(_, of, axes, _, _, _):
             return [(of, (("reduced", axes),), 1.0)]
+        case Embed(of, into, starts, steps, _, _):
+            return [(of, (("embedded", starts, steps),), 1.0), (into, (), 1.0)]
+        case Gather(of, at, axis, _, _):
+            return [(of, (("gathered", at, axis),), GATHERED), (at, (("at", axis),), 1.0)]
+        case Loop(scope, starts, outer, _, _, _):
+            turns = [(of, (("turns", scope),), TURNS) for of in outer]
+            return [*((of, (), 1.0) for of in starts), *turns]
         case Call():
             reads = foot.reads if foot is not None else {}
             return [(of, (("read", node.key),), max(reads.get(of, 1.0), 1.0)) for of in operands(node)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..extents import Lit
-from .fuse_groups import Group, alone, is_long, reaches, reads
+from .fuse_groups import Group, alone, is_long, is_own, reaches, reads
 from .graph import Axes, Call, Cast, Elementwise, Graph, Input, Part, Reduce, Ref, View, operands
 
 
@@ -93,6 +93,8 @@ def _closed(graph: Graph, members: set[Ref], stored: set[Ref], readers: Mapping[
 
 def _is_aligned(graph: Graph, members: set[Ref], stages: set[Ref], stored: set[Ref]) -> bool:
     """Whether all members are of the rows that the stages reduce, and read these for their own row alone."""
+    if any(is_own(graph, r) for r in members):
+        return False
     reduced = [n for n in map(graph.nodes.__getitem__, stages) if isinstance(n, Reduce)]
     shapes = {tuple(map(graph.extent, graph.nodes[n.of].shape)) for n in reduced}
     ranks = {len(n.shape) for n in reduced}

@@ -5,16 +5,20 @@ In: a graph, its parameters and its results. Out: a `Plan`, all that a device ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from ..frozen import frozen
-from ..program import ArrayParam, Place, Plan, Requirement, ScalarParam, Step
+from ..program import ArrayParam, Place, Plan, Requirement, Role, ScalarParam, Step
 from . import fuse, ir
+from .fuse_groups import Group
 from .fuse_places import Footprint
-from .graph import Call, Graph, Input, Number, Ref, operands
+from .graph import Call, Graph, Input, Number, Ref, Scatter, operands
 from .lower import composed, parameters, rows
 from .pipeline import optimise, program
 from .usage import blocks, cost, costs, expressions, turns, walk_expressions
+
+Lowering: TypeAlias = Callable[[Graph, composed.Group, str], parameters.Lowered]
 
 _TEMPORARY = "#"  # begins the names of what lives between kernels: no parameter is called so
 
@@ -42,15 +46,15 @@ def plan(
         # Called the same, with temporaries named by their places, so that kernels that do the same have the same text.
         read = {r: _read(graph, r, names) for r in group.reads}
         stored = {r: f"t{k}" if n.startswith(_TEMPORARY) else n for k, (r, n) in enumerate(read.items())}
-        lower = rows.lower_rows if group.stages else composed.lower_group
-        made = program(lower(graph, composed.Group(name, group.roots, stored, group.stages), math))
+        inner = composed.Group(name, group.roots, stored, group.stages)
+        made = program(_lowering(graph, group)(graph, inner, math))
         own = {
             n: names[r] for n, r in zip(parameters.result_names(len(group.roots)), group.roots, strict=True)
         }
         own |= {stored[r]: n for r, n in read.items()}
         numbers = tuple(p.name for p in made.params if isinstance(p, ScalarParam))
         steps.append(Step(made, tuple(own[b] for b in made.buffers), numbers))
-    inner = [r for g in fusion.groups for r in g.roots if r not in results]
+    between = [r for g in fusion.groups for r in g.roots if r not in results]
     span = graph.spans[results[0]]
     place = Place.of(span)
     whole = Plan(
@@ -58,11 +62,20 @@ def plan(
         place,
         tuple(_param(graph, r) for r in params),
         tuple(_array(graph, r, names[r], "out") for r in dict.fromkeys(results)),
-        tuple(_array(graph, r, names[r], "out") for r in inner),
+        tuple(_array(graph, r, names[r], "out") for r in between),
         tuple(steps),
         tuple(Requirement(graph.extent(e), why, Place.of(at)) for e, why, at in graph.requirements),
     )
     return Planned(whole, fusion)
+
+
+def _lowering(graph: Graph, group: Group) -> Lowering:
+    """What makes a group a kernel."""
+    if group.stages:
+        return rows.lower_rows
+    return (
+        composed.lower_scatter if isinstance(graph.nodes[group.roots[0]], Scatter) else composed.lower_group
+    )
 
 
 def _names(fusion: fuse.Fusion, results: Sequence[Ref]) -> dict[Ref, str]:
@@ -78,9 +91,10 @@ def _read(graph: Graph, ref: Ref, names: Mapping[Ref, str]) -> str:
     return node.name if isinstance(node, Input) else names[ref]
 
 
-def _array(graph: Graph, ref: Ref, name: str, role: str) -> ArrayParam:
+def _array(graph: Graph, ref: Ref, name: str, role: Role) -> ArrayParam:
     node = graph.nodes[ref]
-    return ArrayParam(name, node.dtype, 1, tuple(map(graph.extent, node.shape)), role)  # type: ignore[arg-type]
+    shape = tuple(map(graph.extent, node.shape))
+    return ArrayParam(name, node.dtype, 1, shape, role, zeroed=isinstance(node, Scatter))
 
 
 def _param(graph: Graph, ref: Ref) -> ArrayParam | ScalarParam:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..dtypes import BOOL, F32, DType, from_numpy
 from ..extents import Extent, Lit, Sym, evaluate, op, show, symbols
 from ..operation_rules import Refusal, check
 from ..operations import OPERATIONS
-from ..source import Diagnostic, MetaljitError, Source, Span, TypeFault
+from ..source import Diagnostic, MetaljitError, ShapeError, Source, Span, TypeFault
 
 HERE = __name__.rpartition(".")[0]
 PACKAGE = __name__.partition(".")[0]
@@ -56,6 +56,13 @@ class Trace:
         """An extent as the user sees it."""
         extent = self.graph.extent(extent)
         return int(extent.value) if isinstance(extent, Lit) else Size(self, extent)
+
+    def equal(self, a: Extent, b: Extent, why: str) -> Extent:
+        """One extent for two that have to be equal: ShapeError now or at the call where they are not."""
+        found = self.graph.equate(a, b, why, user_span())
+        if isinstance(a, Lit) and isinstance(b, Lit) and a != b:
+            fault("shape-mismatch", f"{show(a)} is not {show(b)}: {why}", error=ShapeError)
+        return found
 
     def number(self, name: str, dtype: DType) -> Traced:
         return self.node(g.Number(name, dtype))
@@ -99,7 +106,39 @@ def extents_of(name: str, shape: Sequence[int]) -> list[Extent]:
     return [Lit(1) if n == 1 else Sym(f"{name}.{k}") for k, n in enumerate(shape)]
 
 
-class Size:
+if TYPE_CHECKING:
+
+    class _Operators:
+        """What the tables below give to sizes and arrays."""
+
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __floordiv__(self, other: Any) -> Any: ...
+        def __rfloordiv__(self, other: Any) -> Any: ...
+        def __mod__(self, other: Any) -> Any: ...
+        def __rmod__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __rpow__(self, other: Any) -> Any: ...
+        def __and__(self, other: Any) -> Any: ...
+        def __or__(self, other: Any) -> Any: ...
+        def __xor__(self, other: Any) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+
+else:
+    _Operators = object
+
+
+class Size(_Operators):
     """An extent of a traced array, a number that each call brings anew. Arithmetic with it is an extent again.
 
     A comparison, or `int(n)`, is decided by the call that is traced: another trace serves calls where it is decided
@@ -165,7 +204,7 @@ def extent_of(value: Dimension) -> Extent:
     return value.extent if isinstance(value, Size) else Lit(int(value))
 
 
-class Traced:
+class Traced(_Operators):
     """An array of a trace; 0-d ones are numbers too."""
 
     __slots__ = ("ref", "trace")
@@ -230,6 +269,13 @@ class Traced:
             "NumPy asks for the data", "use the array's own operators, metaljit's ops, or your own kernels"
         )
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        fault(
+            "traced-assign",
+            "a part of an array is assigned, and arrays of a trace do not change",
+            "take the array with that part changed: `x = x.at[…].set(…)`",
+        )
+
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("len() of a 0-d array")
@@ -269,7 +315,7 @@ Operand: TypeAlias = Any
 def elementwise(name: str, *args: Operand) -> Traced:
     """A row of the operation table on traced arrays, arrays from outside, and numbers; NumPy's broadcasting."""
     trace = next(a for a in args if isinstance(a, Traced)).trace
-    arrays = [_entered(trace, a) for a in args]
+    arrays = [entered(trace, a) for a in args]
     row = OPERATIONS[name]
     types = _types(arrays)
     try:
@@ -290,7 +336,7 @@ def elementwise(name: str, *args: Operand) -> Traced:
     return trace.node(g.Elementwise(name, tuple(refs), typing.result, shape))
 
 
-def _entered(trace: Trace, value: Operand) -> Traced | Size | int | float | bool:
+def entered(trace: Trace, value: Operand) -> Traced | Size | int | float | bool:
     if isinstance(value, Traced):
         if value.trace is not trace:
             fault(

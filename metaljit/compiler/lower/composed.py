@@ -8,7 +8,7 @@ A node that is read by a kernel of the user's becomes a device function of its i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from metaljit.grammar import tree
@@ -25,23 +25,30 @@ from ..bounds import Poly
 from ..graph import (
     Axes,
     Call,
+    Carried,
     Cast,
+    Choose,
     Count,
     Elementwise,
+    Embed,
     Fill,
+    Gather,
     Graph,
+    Index,
     Input,
+    Loop,
     Map,
     Number,
     Part,
     Reduce,
     Ref,
     Reshape,
+    Scatter,
     Slice,
     View,
     operands,
 )
-from . import arithmetic, arrays, kernel, parameters, returns, statements, values
+from . import arithmetic, arrays, kernel, looped, parameters, returns, selected, statements, values
 from .body import Body, Options, Unit
 from .convert import convert
 from .expressions import free_value
@@ -55,7 +62,7 @@ from .signature import Names, PackAxes
 from .specialise import ArrayType, Specialisation
 from .values import Literal, Typed, Value
 
-Known: TypeAlias = dict[tuple[Ref, tuple[ir.Expr, ...]], tuple[Typed, ...]]
+Known: TypeAlias = dict[tuple[Ref, tuple[ir.Expr, ...]], tuple[Typed, ...]]  # elements that are computed
 
 
 @frozen
@@ -85,6 +92,38 @@ def lower_group(graph: Graph, group: Group, math: str = "precise") -> Lowered:
     made = ir.Kernel(
         group.name, "map", variables, domain, start.functions(), tuple(body.block), start.buffers,
         tuple(unit.margins), span=span,
+    )  # fmt: skip
+    return start.lowered(made, shape)
+
+
+def lower_scatter(graph: Graph, group: Group, math: str = "precise") -> Lowered:
+    """One kernel, a thread for each element that is added."""
+    (root,) = group.roots
+    node, start = graph.nodes[root], opened(graph, group, "grid", math)
+    assert isinstance(node, Scatter)
+    unit, body, span = start.unit, start.body, start.span
+    shape = tuple(map(graph.extent, graph.nodes[node.of].shape))
+    variables = kernel.map_positions(body, shape, position_names(len(shape)))
+    positions = _typed(body.positions)
+    known: Known = {}
+    value = start.composer.at(body, node.of, positions, known)
+    tests: list[Typed] = []
+    found: list[Typed] = []
+    extents = [unit.extent(graph.extent(e)) for e in node.shape]
+    for at, extent in zip(node.at, extents, strict=True):
+        limit = typed(extent, span, I32)
+        index = start.composer.at(body, at, positions, known)
+        if not arrays.proved(body, index, limit):
+            index = selected.counted(body, index, limit, span)
+            tests.append(Typed(ir.InRange(index.expr, limit.expr, True)))
+        found.append(index)
+    guard = arithmetic.join_conditions("and", tests).expr if tests else None
+    offset = arrays.offset_of(extents, found, span)
+    (buffer,) = start.buffers
+    body.emit(ir.Atomic("add", body.var("old", node.dtype), buffer, offset, (value.expr,), guard, span))
+    domain = tuple(kernel.extent_expr(unit, e) for e in shape)
+    made = ir.Kernel(
+        group.name, "grid", variables, domain, start.functions(), tuple(body.block), (), ordered=True, span=span
     )  # fmt: skip
     return start.lowered(made, shape)
 
@@ -119,6 +158,8 @@ class Opened:
         if self.unit.diagnostics:
             raise TypeFault(*self.unit.diagnostics)
         results = parameters.results(self.results)
+        if isinstance(self.composer.graph.nodes[self.group.roots[0]], Scatter):
+            results = tuple(replace(r, zeroed=True) for r in results)
         return Lowered(made, self.unit, self.params, results, domain, self.group.name)
 
 
@@ -206,6 +247,8 @@ class Composer:
                 return (convert(body, Literal(number), dtype, span),)
             case Count(extent, dtype):
                 return (convert(body, self.unit.extent(self.graph.extent(extent)), dtype, span),)
+            case Index(axis, dtype):
+                return (convert(body, indices[axis], dtype, span),)
             case Elementwise(op, args):
                 parts = [self.at(body, a, indices if self.graph.nodes[a].shape else (), known) for a in args]
                 value = arithmetic.apply(body, OPERATIONS[op], parts, span)
@@ -215,14 +258,22 @@ class Composer:
             case View(of, map):
                 inner = self.mapped(body, map, self.graph.nodes[of].shape, node.shape, indices, span)
                 return (self.at(body, of, inner, known),)
+            case Embed():
+                return (selected.embedded(self, body, node, indices, known, span),)
+            case Gather():
+                return (selected.gathered(self, body, node, indices, known, span),)
+            case Choose():
+                return (selected.chosen(self, body, node, indices, known, span),)
+            case Loop():
+                return looped.looped(self, body, node, indices, known, span)
             case Part(of, number):
                 return (self.all_at(body, of, indices, known)[number],)
             case Call():
                 return self._called(body, ref, node, indices, span)
             case Reduce():
                 return (self._reduced(body, node, indices, known, span),)
-            case Input():
-                raise AssertionError("an input is read from memory")
+            case Input() | Scatter() | Carried():
+                raise AssertionError(f"{type(node).__name__} is read from memory")
         assert_never(node)
 
     def _loaded(self, body: Body, ref: Ref, indices: tuple[Typed, ...], span: Span) -> Typed:
