@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from ..frozen import frozen
 from .fuse_groups import Group, alone, merged
-from .fuse_places import Decision, Footprint, decide
+from .fuse_limits import limit
+from .fuse_places import Decision, Footprint, decide, own_work
 from .fuse_rows import by_rows
 from .graph import LEAVES, Call, Graph, Loop, Ref
 
@@ -27,18 +28,21 @@ def fuse(
     """The groups that compute the results. `footprint` is asked for each `Call`. Without `fused` each node is stored."""
     needed = graph.needed(results)
     feet = {r: footprint(r) for r in needed if isinstance(graph.nodes[r], Call)}
+    own = {r: max(own_work(graph.nodes[r], feet.get(r)), 1.0) for r in needed}
     if fused:
-        decisions = decide(graph, needed, frozenset(results), feet)
+        decisions = limit(graph, needed, decide(graph, needed, frozenset(results), feet), own)
     else:
         decisions = tuple(
-            Decision(r, True, 1, 1, "nothing is fused") for r in needed if _is_stored_alone(graph, r, results)
+            Decision(r, "unfused", 1, 1, 0, 0, "nothing is fused")
+            for r in needed
+            if _is_stored_alone(graph, r, results)
         )
     stored = {d.ref for d in decisions if d.stored}
     if fused:
-        groups = by_rows(graph, stored, frozenset(results))
+        groups = by_rows(graph, stored, frozenset(results), own)
     else:
         groups = [alone(graph, r, stored) for r in sorted(stored)]
-    return Fusion(tuple(merged(graph, groups) if fused else groups), decisions)
+    return Fusion(tuple(merged(graph, groups, own) if fused else groups), decisions)
 
 
 def _is_stored_alone(graph: Graph, ref: Ref, results: Sequence[Ref]) -> bool:

@@ -5,13 +5,14 @@ In: a graph, and which nodes are stored. Out: groups.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..extents import Lit
 from ..frozen import frozen
-from .graph import Graph, Input, Reduce, Ref, Scatter, operands
+from .graph import Cast, Elementwise, Graph, Input, Part, Reduce, Ref, Scatter, Shape, operands
 
-MOST_ARRAYS = 24  # of one kernel
+MOST_ARRAYS = 24  # of one kernel, read and written; Metal binds 29 beside what is metaljit's own
+MOST_OPERATIONS = 512  # behind an element of one kernel, as they stand in its text
 
 
 @frozen
@@ -47,31 +48,86 @@ def reads(graph: Graph, roots: Sequence[Ref], stored: Collection[Ref]) -> tuple[
     return tuple(sorted(found))
 
 
-def merged(graph: Graph, groups: Sequence[Group]) -> list[Group]:
-    """Groups of equal shapes that do not wait for each other, as one."""
+def merged(graph: Graph, groups: Sequence[Group], own: Mapping[Ref, float]) -> list[Group]:
+    """Groups of equal shapes that share what they read, or hand it on at the same index, as one."""
     done: list[Group] = []
+    maker: dict[Ref, int] = {}
+    by_shape: dict[Shape, list[int]] = {}
     for group in groups:
         shape = tuple(map(graph.extent, graph.nodes[group.roots[0]].shape))
-        for at, other in enumerate(done):
-            same = tuple(map(graph.extent, graph.nodes[other.roots[0]].shape)) == shape
-            before = {r for g in done[:at] for r in g.roots}
-            ready = all(r in before or isinstance(graph.nodes[r], Input) for r in group.reads)
-            both = {*group.reads, *other.reads}
-            shares = bool({*group.reads} & {*other.reads}) or not group.reads
-            if (
-                not (group.stages or other.stages)
-                and not (is_own(graph, group.roots[0]) or is_own(graph, other.roots[0]))
-                and same
-                and ready
-                and shares
-                and len(both) + len(other.roots) < MOST_ARRAYS
-                and shape != (Lit(0),)
-            ):
-                done[at] = Group((*other.roots, *group.roots), tuple(sorted(both)))
-                break
+        elsewhere = _read_elsewhere(graph, group)
+        first = max((maker[r] + (r in elsewhere) for r in group.reads if r in maker), default=0)
+        fitting = by_shape.setdefault(shape, [])
+        mergeable = not group.stages and not is_own(graph, group.roots[0]) and shape != (Lit(0),)
+        at = (
+            next((k for k in fitting if k >= first and _fit(graph, done[k], group, own)), None)
+            if mergeable
+            else None
+        )
+        if at is not None:
+            done[at] = _both(graph, done[at], group)
         else:
+            at = len(done)
             done.append(group)
+            if mergeable:
+                fitting.append(at)
+        maker |= {r: at for r in group.roots if not isinstance(graph.nodes[r], Input)}
     return done
+
+
+def _fit(graph: Graph, group: Group, other: Group, own: Mapping[Ref, float]) -> bool:
+    """Whether a kernel of both gains by it, and is none too large."""
+    shares = bool({*other.reads} & {*group.reads, *group.roots}) or not other.reads
+    return shares and is_small(graph, _both(graph, group, other), own)
+
+
+def is_small(graph: Graph, group: Group, own: Mapping[Ref, float]) -> bool:
+    """Whether a kernel holds it, with each node's `own` operations.
+
+    Of a row each stage, and each result, computes what is before it for itself.
+    """
+    ends = [(r,) for r in (*group.stages, *group.roots)] if group.stages else [group.roots]
+    given = {*group.reads, *group.stages}
+    behind = sum(own[r] for end in ends for r in members(graph, end, given - {*end}))
+    return len(group.reads) + len(group.roots) <= MOST_ARRAYS and behind <= MOST_OPERATIONS
+
+
+def _both(graph: Graph, group: Group, other: Group) -> Group:
+    """One kernel for both; what one makes it need not read for the other, unless that is an input."""
+    roots = (*group.roots, *other.roots)
+    made = {r for r in roots if not isinstance(graph.nodes[r], Input)}
+    return Group(roots, tuple(sorted({*group.reads, *other.reads} - made)))
+
+
+def _read_elsewhere(graph: Graph, group: Group) -> set[Ref]:
+    """Of what a group reads that which it wants at another index than its own."""
+    found: set[Ref] = set()
+    seen: set[tuple[Ref, bool]] = set()
+    todo = [(r, True) for r in group.roots]
+    while todo:
+        ref, here = todo.pop()
+        if (ref, here) in seen:
+            continue
+        seen.add((ref, here))
+        if ref in group.reads:
+            found |= set() if here else {ref}
+        else:
+            node = graph.nodes[ref]
+            kept = here and isinstance(node, Elementwise | Cast | Part)
+            todo += [(of, kept) for of in operands(node)]
+    return found
+
+
+def members(graph: Graph, roots: Iterable[Ref], given: Collection[Ref]) -> list[Ref]:
+    """The nodes that the roots are computed from where some are given, and they themselves, in order."""
+    found: set[Ref] = set()
+    todo = list(roots)
+    while todo:
+        ref = todo.pop()
+        if ref not in found and ref not in given:
+            found.add(ref)
+            todo += operands(graph.nodes[ref])
+    return sorted(found)
 
 
 def is_own(graph: Graph, ref: Ref) -> bool:

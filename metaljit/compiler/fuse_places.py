@@ -15,7 +15,7 @@ wanted at one place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
 
 from ..frozen import frozen
 from ..operations import OPERATIONS
@@ -55,7 +55,9 @@ TURNS = 16.0  # of a reduction or a loop
 GATHERED = 4.0  # places of an element that an index array names
 MOST_PATTERNS = 64
 
-Pattern: TypeAlias = tuple[Any, ...]  # a root, and the maps from its index to the node's
+Step: TypeAlias = tuple[
+    Any, ...
+]  # the map from a node's index to an operand's; empty where they are the same
 
 
 @frozen
@@ -67,83 +69,122 @@ class Footprint:
     alone: str = ""  # why it is not fused, if it is not
 
 
+Rule: TypeAlias = Literal[
+    "result", "alone", "row", "reduction", "kinds", "cost", "size", "unfused", "one", "view", "cheap"
+]
+
+
 @frozen
 class Decision:
-    """Why a node is stored, or where it is computed instead."""
+    """Why a node is stored, or computed where it is wanted, by the first rule that says so.
+
+    `anew` and `kept` are the two sides of the rule of cost for an element.
+    """
 
     ref: Ref
-    stored: bool
+    rule: Rule
     places: float
     work: float
+    anew: float
+    kept: float
     why: str
+
+    @property
+    def stored(self) -> bool:
+        return self.rule not in ("one", "view", "cheap")
+
+
+# ---- what is stored ----
 
 
 def decide(
     graph: Graph, needed: Sequence[Ref], results: frozenset[Ref], feet: Mapping[Ref, Footprint]
 ) -> tuple[Decision, ...]:
-    work = _work(graph, needed, feet)
-    patterns: dict[Ref, dict[Pattern, float]] = {r: {} for r in needed}
+    work = _work(graph, needed, results, feet)
+    patterns: dict[Ref, dict[int, float]] = {r: {} for r in needed}
+    numbers: dict[tuple[int, Step], int] = {}  # of patterns: that of a root is the root's ref
     found: list[Decision] = []
     for ref in reversed(needed):
         node = graph.nodes[ref]
         if isinstance(node, LEAVES):
             if ref in results:
-                found.append(Decision(ref, True, 0, 0, "it is a result"))
+                found.append(Decision(ref, "result", 0, 0, 0, 0, "it is a result"))
             continue
-        places = sum(patterns[ref].values())
         foot = feet.get(node.of if isinstance(node, Part) else ref)
-        several = isinstance(node, Call | Loop) and len(node.results) > 1  # its parts are stored
-        why = (
-            "" if several else _why_stored(node, ref in results, places, work[ref], len(patterns[ref]), foot)
-        )
-        found.append(Decision(ref, bool(why), places, work[ref], why))
-        here: Mapping[Pattern, float] = {(ref,): 1.0} if why else patterns[ref]
+        decision = _decided(graph, ref, ref in results, patterns[ref], work[ref], foot)
+        found.append(decision)
+        here = {ref: 1.0} if decision.stored else patterns[ref]
         for of, step, times in _edges(graph, node, feet.get(ref)):
             target = patterns[of]
             for pattern, count in here.items():
-                full = (*pattern, *step)
+                full = numbers.setdefault((pattern, step), ~len(numbers)) if step else pattern
                 target[full] = max(target.get(full, 0.0), count * times)
     return tuple(reversed(found))
 
 
-def _why_stored(
-    node: Node, is_result: bool, places: float, work: float, patterns: int, foot: Footprint | None
-) -> str:
-    """The reason to store a node; empty where it is computed where it is wanted."""
+def _decided(
+    graph: Graph,
+    ref: Ref,
+    is_result: bool,
+    patterns: Mapping[int, float],
+    work: float,
+    foot: Footprint | None,
+) -> Decision:
+    node = graph.nodes[ref]
+    places = sum(patterns.values())
+    anew = max(places - 1, 0) * work * OPERATION
+    kept = (places + 1) * node.dtype.nbytes * BYTE
+
+    def made(rule: Rule, why: str) -> Decision:
+        return Decision(ref, rule, places, work, anew, kept, why)
+
     if is_result:
-        return "it is a result"
+        return made("result", "it is a result")
+    if isinstance(node, Call | Loop) and len(node.results) > 1:
+        return made("one", "its results are stored or not, each by itself")
     if foot is not None and foot.alone:
-        return foot.alone
+        return made("alone", foot.alone)
     if isinstance(node, Reduce) and node.long:
-        return "a threadgroup reduces a row"
+        return made("row", "a threadgroup reduces a row")
     if isinstance(node, Scatter):
-        return "threads add into it"
+        return made("alone", "threads add into it")
     if isinstance(node, Reduce) and places > 1:
-        return f"a reduction that is wanted at {places:.0f} places"
-    if patterns > MOST_PATTERNS:
-        return f"it is wanted at more than {MOST_PATTERNS} kinds of places"
-    anew = (places - 1) * work * OPERATION
-    stored = (places + 1) * node.dtype.nbytes * BYTE
-    if anew > stored and not isinstance(node, View):
-        return f"{work:.0f} operations anew at {places:.0f} places cost more than to store it"
-    return ""
+        return made("reduction", f"a reduction that is wanted at {places:.0f} places")
+    if len(patterns) > MOST_PATTERNS:
+        return made("kinds", f"it is wanted at more than {MOST_PATTERNS} kinds of places")
+    if isinstance(node, View):
+        return made("view", "a view moves nothing")
+    if anew > kept:
+        cost = f"{anew:.0f} > {kept:.0f}"
+        return made(
+            "cost", f"{work:.0f} operations anew at {places:.0f} places cost more than to store it: {cost}"
+        )
+    if places > 1:
+        return made(
+            "cheap",
+            f"{work:.0f} operations anew at {places:.0f} places cost no more than to store it: {anew:.0f} ≤ {kept:.0f}",
+        )
+    return made("one", "it is wanted at one place")
 
 
-def _work(graph: Graph, needed: Iterable[Ref], feet: Mapping[Ref, Footprint]) -> dict[Ref, float]:
-    """Operations behind an element, where nothing is stored but reductions."""
+def _work(
+    graph: Graph, needed: Iterable[Ref], results: frozenset[Ref], feet: Mapping[Ref, Footprint]
+) -> dict[Ref, float]:
+    """Operations behind an element, where nothing is stored but results and reductions."""
     work: dict[Ref, float] = {}
     for ref in needed:
         node = graph.nodes[ref]
         behind = sum(
             work[of] * (times if isinstance(node, Call) else 1.0)
             for of, _, times in _edges(graph, node, feet.get(ref))
-            if not isinstance(graph.nodes[of], Reduce)
+            if of not in results and not isinstance(graph.nodes[of], Reduce)
         )
-        work[ref] = (behind + _own(node, feet.get(ref))) * (TURNS if isinstance(node, Reduce) else 1.0)
+        work[ref] = (behind + own_work(node, feet.get(ref))) * (TURNS if isinstance(node, Reduce) else 1.0)
     return work
 
 
-def _own(node: Node, foot: Footprint | None) -> float:
+def own_work(node: Node, foot: Footprint | None) -> float:
+    """Operations of an element of a node alone."""
     match node:
         case Input() | Number() | Fill() | Count() | Index() | Carried() | View() | Part():
             return 0.0
@@ -156,7 +197,7 @@ def _own(node: Node, foot: Footprint | None) -> float:
     assert_never(node)
 
 
-def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, Pattern, float]]:
+def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, Step, float]]:
     """For each operand the step from the node's index to the operand's, and how many elements of it are wanted."""
     match node:
         case Input() | Number() | Fill() | Count() | Index() | Carried():

@@ -9,23 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..extents import Lit
-from .fuse_groups import Group, alone, is_long, is_own, reaches, reads
+from .fuse_groups import Group, alone, is_long, is_own, is_small, reaches, reads
 from .graph import Axes, Call, Cast, Elementwise, Graph, Input, Part, Reduce, Ref, View, operands
 
 
-def by_rows(graph: Graph, stored: set[Ref], results: frozenset[Ref]) -> list[Group]:
+def by_rows(graph: Graph, stored: set[Ref], results: frozenset[Ref], own: Mapping[Ref, float]) -> list[Group]:
     """Each stored node as a group, but chains of long reductions of the same rows, with what is computed from them and
     read by nobody else, as one."""
+    if not any(is_long(graph, r) for r in stored):
+        return [alone(graph, r, stored) for r in sorted(stored)]
     readers: dict[Ref, set[Ref]] = {r: set() for r in stored}
-    for root in stored:
-        for ref in reads(graph, (root,), stored):
+    behind: dict[Ref, int] = {}  # the stored nodes that a stored node is computed from, as bits
+    for root in sorted(stored):
+        behind[root] = 0
+        for ref in reads(graph, (root,), stored - {root}):
             readers.setdefault(ref, set()).add(root)
+            behind[root] |= 1 << ref | behind.get(ref, 0)
     taken: set[Ref] = set()
     groups: list[Group] = []
     for root in sorted(stored, reverse=True):
         if root in taken:
             continue
-        group, members = _cluster(graph, root, stored, results, readers, taken)
+        group, members = _cluster(graph, root, stored, results, readers, behind, own, taken)
         taken |= members
         groups.append(group)
     return _ordered(graph, groups[::-1])
@@ -35,16 +40,14 @@ def _ordered(graph: Graph, groups: Sequence[Group]) -> list[Group]:
     """Each group behind those that store what it reads."""
     makers = {r: g for g in groups for r in g.roots if not isinstance(graph.nodes[r], Input)}
     done: dict[Group, None] = {}
-
-    def visit(group: Group) -> None:
-        if group not in done:
-            for ref in group.reads:
-                if ref in makers:
-                    visit(makers[ref])
-            done[group] = None
-
-    for group in groups:
-        visit(group)
+    todo = list(reversed(groups))
+    while todo:
+        group = todo[-1]
+        first = [g for r in group.reads if (g := makers.get(r)) is not None and g not in done]
+        if first and group not in done:
+            todo += reversed(first)
+        else:
+            done[todo.pop()] = None
     return list(done)
 
 
@@ -54,41 +57,52 @@ def _cluster(
     stored: set[Ref],
     results: frozenset[Ref],
     readers: Mapping[Ref, set[Ref]],
+    behind: Mapping[Ref, int],
+    own: Mapping[Ref, float],
     taken: set[Ref],
 ) -> tuple[Group, set[Ref]]:
     """A stored node with all that can be computed in the same pass over rows, and which stored nodes that are."""
-    first = alone(graph, root, stored)
-    members, stages = {root}, set(first.stages)
+    group = alone(graph, root, stored)
+    members = {root}
     grown = True
     while grown:
         grown = False
         for ref in reads(graph, sorted(members), stored - members):
             if ref not in stored:
                 continue
-            whole = _closed(graph, members | {ref} | readers[ref], stored, readers)
+            whole = _closed(members | {ref} | readers[ref], behind)
             longer = {r for r in whole if is_long(graph, r)}
-            if not whole & taken and _is_aligned(graph, whole, longer, stored):
-                members, stages, grown = whole, longer, True
+            if whole & taken or not _is_aligned(graph, whole, longer, stored):
+                continue
+            made = _whole(graph, root, whole, longer, stored, results, readers)
+            if is_small(graph, made, own):
+                group, members, grown = made, whole, True
                 break
-    if not stages:
-        return first, {root}
+    return group, members
+
+
+def _whole(
+    graph: Graph,
+    root: Ref,
+    members: set[Ref],
+    stages: set[Ref],
+    stored: set[Ref],
+    results: frozenset[Ref],
+    readers: Mapping[Ref, set[Ref]],
+) -> Group:
+    """The group of these members: what others read of them are its results."""
     outside = {r for r in members if r in results or readers[r] - members}
     roots = tuple(sorted({root} | outside))
-    return Group(
-        roots, reads(graph, (*roots, *sorted(stages)), stored - members), tuple(sorted(stages))
-    ), members
+    return Group(roots, reads(graph, (*roots, *sorted(stages)), stored - members), tuple(sorted(stages)))
 
 
-def _closed(graph: Graph, members: set[Ref], stored: set[Ref], readers: Mapping[Ref, set[Ref]]) -> set[Ref]:
+def _closed(members: set[Ref], behind: Mapping[Ref, int]) -> set[Ref]:
     """The members with every stored node between two of them: no other kernel can run in the middle of one."""
-    after: set[Ref] = set()
-    todo = [r for m in members for r in readers[m]]
-    while todo:
-        ref = todo.pop()
-        if ref not in after:
-            after.add(ref)
-            todo += readers[ref]
-    return members | {r for r in after - members if any(reaches(graph, (m,), {r}) for m in members)}
+    inside = sum(1 << m for m in members)
+    before = 0
+    for m in members:
+        before |= behind[m]
+    return members | {r for r, mask in behind.items() if before >> r & 1 and mask & inside}
 
 
 def _is_aligned(graph: Graph, members: set[Ref], stages: set[Ref], stored: set[Ref]) -> bool:

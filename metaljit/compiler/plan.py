@@ -43,9 +43,11 @@ def plan(
     names = _names(fusion, results)
     steps = []
     for group in fusion.groups:
-        # Called the same, with temporaries named by their places, so that kernels that do the same have the same text.
+        # Called the same, and what other kernels made by its place, so that kernels that do the same have the same text.
         read = {r: _read(graph, r, names) for r in group.reads}
-        stored = {r: f"t{k}" if n.startswith(_TEMPORARY) else n for k, (r, n) in enumerate(read.items())}
+        stored = {
+            r: n if isinstance(graph.nodes[r], Input) else f"t{k}" for k, (r, n) in enumerate(read.items())
+        }
         inner = composed.Group(name, group.roots, stored, group.stages)
         made = program(_lowering(graph, group)(graph, inner, math))
         own = {

@@ -62,7 +62,11 @@ from .signature import Names, PackAxes
 from .specialise import ArrayType, Specialisation
 from .values import Literal, Typed, Value
 
-Known: TypeAlias = dict[tuple[Ref, tuple[ir.Expr, ...]], tuple[Typed, ...]]  # elements that are computed
+_SIMPLE = (ir.Const, ir.Read, ir.Uniform)
+_DEEP = 32  # an expression, for those who read it and have a stack of their own
+_DEEP_INDEX = 6  # an index, by which values are found
+
+Known: TypeAlias = dict[tuple[Ref, tuple[ir.Expr, ...]], tuple[Typed, ...]]
 
 
 @frozen
@@ -225,16 +229,54 @@ class Composer:
         return self.all_at(body, ref, indices, known)[0]
 
     def all_at(self, body: Body, ref: Ref, indices: tuple[Typed, ...], known: Known) -> tuple[Typed, ...]:
-        if ref in self.reduced:
-            return (self.reduced[ref],)
-        key = ref, tuple(i.expr for i in indices)
+        """What is behind a node comes first, by a list of what is to be done: chains are longer than stacks are deep."""
+        todo = [(ref, indices)]
+        while todo:
+            at, place = todo[-1]
+            if at in self.reduced or _key(at, place) in known:
+                todo.pop()
+                continue
+            behind = self._behind(body, at, place, known)
+            missing = [w for w in behind if w[0] not in self.reduced and _key(*w) not in known]
+            if missing:
+                todo += reversed(missing)
+                continue
+            made = self._made(body, at, place, known)
+            many = self.uses.get(at, 0) > 1
+            known[_key(at, place)] = tuple(self._named(body, v, at, many) for v in made)
+        return (self.reduced[ref],) if ref in self.reduced else known[_key(ref, indices)]
+
+    def _behind(
+        self, body: Body, ref: Ref, indices: tuple[Typed, ...], known: Known
+    ) -> list[tuple[Ref, tuple[Typed, ...]]]:
+        """What a node is computed from at its place, and where."""
+        if ref in self.stored:
+            return []
+        match self.graph.nodes[ref]:
+            case Elementwise(_, args):
+                return [(a, indices if self.graph.nodes[a].shape else ()) for a in args]
+            case Cast(of) | Part(of):
+                return [(of, indices)]
+            case View(of):
+                return [(of, self._place(body, ref, indices, known))]
+            case _:
+                return []
+
+    def _place(self, body: Body, ref: Ref, indices: tuple[Typed, ...], known: Known) -> tuple[Typed, ...]:
+        """Where an element of a view stands in what it shows; known under a number that no node has."""
+        key = _key(~ref, indices)
         if key not in known:
-            made = self._made(body, ref, indices, known)
-            if self.uses.get(ref, 0) > 1:
-                span = self.graph.spans[ref]
-                made = tuple(v if isinstance(v.expr, _SIMPLE) else body.let("t", v, span) for v in made)
-            known[key] = made
+            node, span = self.graph.nodes[ref], self.graph.spans[ref]
+            assert isinstance(node, View)
+            found = self.mapped(body, node.map, self.graph.nodes[node.of].shape, node.shape, indices, span)
+            known[key] = tuple(self._named(body, i, ref, False, _DEEP_INDEX) for i in found)
         return known[key]
+
+    def _named(self, body: Body, value: Typed, ref: Ref, many: bool, depth: int = _DEEP) -> Typed:
+        """A value as a variable, where it is used again or its expression gets too deep for those who read it."""
+        if isinstance(value.expr, _SIMPLE) or not (many or _is_deep(value.expr, depth)):
+            return value
+        return body.let("t", value, self.graph.spans[ref])
 
     def _made(self, body: Body, ref: Ref, indices: tuple[Typed, ...], known: Known) -> tuple[Typed, ...]:
         node, span = self.graph.nodes[ref], self.graph.spans[ref]
@@ -255,9 +297,8 @@ class Composer:
                 return (convert(body, value, node.dtype, span),)
             case Cast(of, dtype):
                 return (convert(body, self.at(body, of, indices, known), dtype, span),)
-            case View(of, map):
-                inner = self.mapped(body, map, self.graph.nodes[of].shape, node.shape, indices, span)
-                return (self.at(body, of, inner, known),)
+            case View(of):
+                return (self.at(body, of, self._place(body, ref, indices, known), known),)
             case Embed():
                 return (selected.embedded(self, body, node, indices, known, span),)
             case Gather():
@@ -490,7 +531,12 @@ class Composer:
         return tuple(Typed(ir.Read(v)) for v in results)
 
 
-_SIMPLE = (ir.Const, ir.Read, ir.Uniform)
+def _key(ref: Ref, indices: tuple[Typed, ...]) -> tuple[Ref, tuple[ir.Expr, ...]]:
+    return ref, tuple(i.expr for i in indices)
+
+
+def _is_deep(expr: ir.Expr, left: int) -> bool:
+    return not left or any(_is_deep(e, left - 1) for e in ir.children(expr))
 
 
 def _zero() -> Typed:
