@@ -41,6 +41,7 @@ from .graph import (
     Reduce,
     Ref,
     Reshape,
+    Ruled,
     Scatter,
     Slice,
     View,
@@ -98,8 +99,9 @@ class Decision:
 
 
 def decide(
-    graph: Graph, needed: Sequence[Ref], results: frozenset[Ref], feet: Mapping[Ref, Footprint]
+    graph: Graph, needed: Sequence[Ref], results: Mapping[Ref, str], feet: Mapping[Ref, Footprint]
 ) -> tuple[Decision, ...]:
+    """`results` are stored whatever it costs, for the reasons given."""
     work = _work(graph, needed, results, feet)
     patterns: dict[Ref, dict[int, float]] = {r: {} for r in needed}
     numbers: dict[tuple[int, Step], int] = {}  # of patterns: that of a root is the root's ref
@@ -108,10 +110,10 @@ def decide(
         node = graph.nodes[ref]
         if isinstance(node, LEAVES):
             if ref in results:
-                found.append(Decision(ref, "result", 0, 0, 0, 0, "it is a result"))
+                found.append(Decision(ref, "result", 0, 0, 0, 0, results[ref]))
             continue
         foot = feet.get(node.of if isinstance(node, Part) else ref)
-        decision = _decided(graph, ref, ref in results, patterns[ref], work[ref], foot)
+        decision = _decided(graph, ref, results.get(ref, ""), patterns[ref], work[ref], foot)
         found.append(decision)
         here = {ref: 1.0} if decision.stored else patterns[ref]
         for of, step, times in _edges(graph, node, feet.get(ref)):
@@ -125,7 +127,7 @@ def decide(
 def _decided(
     graph: Graph,
     ref: Ref,
-    is_result: bool,
+    result: str,
     patterns: Mapping[int, float],
     work: float,
     foot: Footprint | None,
@@ -138,8 +140,8 @@ def _decided(
     def made(rule: Rule, why: str) -> Decision:
         return Decision(ref, rule, places, work, anew, kept, why)
 
-    if is_result:
-        return made("result", "it is a result")
+    if result:
+        return made("result", result)
     if isinstance(node, Call | Loop) and len(node.results) > 1:
         return made("one", "its results are stored or not, each by itself")
     if foot is not None and foot.alone:
@@ -152,7 +154,7 @@ def _decided(
         return made("reduction", f"a reduction that is wanted at {places:.0f} places")
     if len(patterns) > MOST_PATTERNS:
         return made("kinds", f"it is wanted at more than {MOST_PATTERNS} kinds of places")
-    if isinstance(node, View):
+    if isinstance(node, View | Ruled):
         return made("view", "a view moves nothing")
     if anew > kept:
         cost = f"{anew:.0f} > {kept:.0f}"
@@ -168,7 +170,7 @@ def _decided(
 
 
 def _work(
-    graph: Graph, needed: Iterable[Ref], results: frozenset[Ref], feet: Mapping[Ref, Footprint]
+    graph: Graph, needed: Iterable[Ref], results: Mapping[Ref, str], feet: Mapping[Ref, Footprint]
 ) -> dict[Ref, float]:
     """Operations behind an element, where nothing is stored but results and reductions."""
     work: dict[Ref, float] = {}
@@ -186,7 +188,7 @@ def _work(
 def own_work(node: Node, foot: Footprint | None) -> float:
     """Operations of an element of a node alone."""
     match node:
-        case Input() | Number() | Fill() | Count() | Index() | Carried() | View() | Part():
+        case Input() | Number() | Fill() | Count() | Index() | Carried() | View() | Ruled() | Part():
             return 0.0
         case Elementwise(op):
             return FUNCTION if OPERATIONS[op].ulp else 1.0
@@ -202,8 +204,8 @@ def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, 
     match node:
         case Input() | Number() | Fill() | Count() | Index() | Carried():
             return []
-        case Elementwise() | Cast() | Part() | Scatter() | Choose():
-            return [(of, (), 1.0) for of in operands(node)]
+        case Elementwise() | Cast() | Part() | Ruled() | Scatter() | Choose():
+            return [(of, (), _spread(graph, of, node)) for of in operands(node)]
         case View(of, map, _, shape):
             return [(of, (map,), _stretch(map, len(graph.nodes[of].shape), len(shape)))]
         case Reduce(_, of, axes, _, _, _):
@@ -219,6 +221,11 @@ def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, 
             reads = foot.reads if foot is not None else {}
             return [(of, (("read", node.key),), max(reads.get(of, 1.0), 1.0)) for of in operands(node)]
     assert_never(node)
+
+
+def _spread(graph: Graph, of: Ref, node: Node) -> float:
+    """How often a number is wanted that stands beside an array."""
+    return STRETCHED if node.shape and not graph.nodes[of].shape else 1.0
 
 
 def _stretch(map: Any, before: int, after: int) -> float:

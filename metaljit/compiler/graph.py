@@ -1,7 +1,7 @@
 """The graph of a traced function: every array is an index function of the nodes before it.
 
     node = Input | Number | Fill | Count | Index | Carried | Elementwise | Cast | View | Embed | Gather | Scatter
-         | Choose | Call | Part | Reduce | Loop
+         | Choose | Ruled | Call | Part | Reduce | Loop
     map  = Axes | Slice | Reshape
 
 A node refers to others by number, so equal nodes are one node (common subexpressions are shared as they are added), and
@@ -12,7 +12,7 @@ is `x.1`. Operands of `Elementwise` have the node's own shape or none (a number)
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from ..dtypes import DType
@@ -196,6 +196,17 @@ class Choose:
 
 
 @frozen
+class Ruled:
+    """`of` itself, whose derivative is not that of what computes it, but what rule `rule` of the graph says."""
+
+    of: Ref
+    rule: int
+    number: int
+    dtype: DType
+    shape: Shape
+
+
+@frozen
 class Call:
     """A map kernel. `key` names the kernel as it is specialised here; a vector argument is a tuple of constants.
 
@@ -264,12 +275,14 @@ Node: TypeAlias = (
     | Gather
     | Scatter
     | Choose
+    | Ruled
     | Call
     | Part
     | Reduce
     | Loop
 )
 LEAVES = (Input, Number, Fill, Count, Index, Carried)
+MEMORY = (Input, Carried)  # what a kernel can only read
 
 
 @frozen
@@ -295,7 +308,7 @@ def operands(node: Node) -> tuple[Ref, ...]:
             return ()
         case Elementwise(_, args, _, _):
             return args
-        case Cast(of, _, _) | View(of, _, _, _) | Part(of, _, _, _) | Reduce(_, of, _, _, _, _):
+        case Cast(of) | View(of) | Part(of) | Reduce(_, of) | Ruled(of):
             return (of,)
         case Embed(of, into, _, _, _, _):
             return (of, into)
@@ -312,18 +325,34 @@ def operands(node: Node) -> tuple[Ref, ...]:
     assert_never(node)
 
 
+@frozen
+class Rule:
+    """How results depend on `arguments`, by the user's word: `pull` gives their derivatives from those of the results.
+
+    `pull` takes the kept values and a derivative for each result, `results` being nodes of their shapes and types.
+    """
+
+    arguments: tuple[Ref, ...]
+    kept: tuple[Ref, ...]
+    results: tuple[Ref, ...]
+    pull: Any
+
+
 @mutable
 class Graph:
     """Nodes in an order in which they can be computed, each with the user's line.
 
-    `kernels` has what a `Call`'s key stands for, `loops` the turns of each scope that is one. `same` are extents that have
-    to be equal: the later one stands for the earlier; `requirements` those that are no single symbols.
+    `kernels` has what a `Call`'s key stands for, `loops` the turns of each scope that is one, `rules` the users'
+    derivatives. `same` are extents that have to be equal: the later one stands for the earlier; `requirements` those that
+    are no single symbols.
     """
 
     nodes: list[Node] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     kernels: dict[Any, Any] = field(default_factory=dict)
     loops: dict[int, Turns] = field(default_factory=dict)
+    rules: list[Rule] = field(default_factory=list)
+    scopes: int = 0
     same: dict[str, Extent] = field(default_factory=dict)
     requirements: list[tuple[Extent, str, Span]] = field(default_factory=list)
     _numbers: dict[Node, Ref] = field(default_factory=dict)
@@ -336,6 +365,11 @@ class Graph:
             self.nodes.append(node)
             self.spans.append(span)
         return found
+
+    def scope(self) -> int:
+        """The number of a new scope; see `Carried`."""
+        self.scopes += 1
+        return self.scopes
 
     def extent(self, extent: Extent) -> Extent:
         """The extent, in the symbols that stand for all equal ones."""
@@ -353,6 +387,14 @@ class Graph:
             return self.equate(b, a, why, span)
         self.requirements.append((Op("==", (a, b)), why, span))
         return a
+
+    def reading(self, memory: Iterable[Ref]) -> Graph:
+        """The graph as the turns of a loop see it, where these nodes have been computed."""
+        nodes = list(self.nodes)
+        for ref in memory:
+            node = nodes[ref]
+            nodes[ref] = node if isinstance(node, MEMORY) else Carried(0, ref, node.dtype, node.shape)
+        return replace(self, nodes=nodes)
 
     def needed(self, results: Iterable[Ref]) -> list[Ref]:
         """What the results are computed from, and they themselves, in order."""

@@ -225,6 +225,13 @@ def _flat(array: Traced, at: Sequence[Traced], first: int) -> tuple[Traced, Trac
     return merged, elementwise("where", fits, flat, np.iinfo(np.int32).min), first
 
 
+def picked(array: Traced, at: Sequence[Traced]) -> Traced:
+    """The elements at an index array for each axis, all of one shape."""
+    if not at:
+        return array
+    return gathered(*_flat(array, at, 0)) if len(at) > 1 else gathered(array, at[0], 0)
+
+
 def is_index_array(value: Any) -> bool:
     return (isinstance(value, Traced | list) or hasattr(value, "shape")) and not isinstance(value, np.generic)
 

@@ -7,7 +7,9 @@ on it; each way to try is an error that names what to do instead.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -36,8 +38,9 @@ class Trace:
         self.name = name
         self.graph = g.Graph()
         self.captured: list[tuple[str, Any]] = []
-        self.env = env
+        self.env = dict(env) if env is not None else None
         self.guards: list[Extent] = []
+        self.place: Span | None = None  # where nodes come from that no line of the user's makes
 
     def decided(self, condition: Extent) -> bool | None:
         """Whether a condition on extents holds in this trace; None where that is not known."""
@@ -76,7 +79,7 @@ class Trace:
         return self.node(g.Count(self.graph.extent(extent), dtype))
 
     def node(self, node: g.Node) -> Traced:
-        return Traced(self, self.graph.add(node, user_span()))
+        return Traced(self, self.graph.add(node, self.place or user_span()))
 
     def array(self, name: str, dtype: np.dtype[Any], shape: Sequence[Extent]) -> Traced:
         element = from_numpy(dtype)
@@ -95,10 +98,30 @@ class Trace:
                 return self._input(name, value)
         name = f"captured{len(self.captured)}"
         self.captured.append((name, value))
+        if self.env is not None:
+            self.env |= {f"{name}.{k}": n for k, n in enumerate(value.shape)}
         return self._input(name, value)
 
     def _input(self, name: str, value: Any) -> Traced:
         return self.array(name, value.dtype, extents_of(name, value.shape))
+
+
+_traces = threading.local()
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[None]:
+    """Within, the trace is the one that runs in this thread."""
+    before = current_trace()
+    _traces.current = trace
+    try:
+        yield
+    finally:
+        _traces.current = before
+
+
+def current_trace() -> Trace | None:
+    return getattr(_traces, "current", None)
 
 
 def extents_of(name: str, shape: Sequence[int]) -> list[Extent]:

@@ -43,6 +43,7 @@ from ..graph import (
     Reduce,
     Ref,
     Reshape,
+    Ruled,
     Scatter,
     Slice,
     View,
@@ -169,7 +170,8 @@ class Opened:
 
 def opened(graph: Graph, group: Group, kind: str, math: str) -> Opened:
     inner = members(graph, group)
-    numbers = [n for n in map(graph.nodes.__getitem__, inner) if isinstance(n, Number)]
+    turns = {graph.loops[n.scope].turn for n in map(graph.nodes.__getitem__, inner) if isinstance(n, Loop)}
+    numbers = [n for r in inner if isinstance(n := graph.nodes[r], Number) and r not in turns]
 
     def type_of(ref: Ref) -> ArrayType:
         node = graph.nodes[ref]
@@ -194,14 +196,23 @@ def members(graph: Graph, group: Group) -> list[Ref]:
     wanted = set(group.roots)
     for ref in range(max(group.roots), -1, -1):
         if ref in wanted and ref not in group.stored:
-            wanted.update(operands(graph.nodes[ref]))
+            wanted.update(_behind(graph, ref))
     return sorted(wanted)
+
+
+def _behind(graph: Graph, ref: Ref) -> list[Ref]:
+    """What a node is computed from, and a loop's turns."""
+    node = graph.nodes[ref]
+    if not isinstance(node, Loop):
+        return list(operands(node))
+    turns = graph.loops[node.scope]
+    return [*operands(node), *turns.after, *(r for r in (turns.count, turns.condition) if r is not None)]
 
 
 def uses(graph: Graph, members: Sequence[Ref]) -> dict[Ref, int]:
     uses = dict.fromkeys(members, 0)
     for ref in members:
-        for of in operands(graph.nodes[ref]):
+        for of in _behind(graph, ref):
             uses[of] = uses.get(of, 0) + 1
     return uses
 
@@ -303,6 +314,8 @@ class Composer:
                 return (selected.embedded(self, body, node, indices, known, span),)
             case Gather():
                 return (selected.gathered(self, body, node, indices, known, span),)
+            case Ruled(of):
+                return (self.at(body, of, indices, known),)
             case Choose():
                 return (selected.chosen(self, body, node, indices, known, span),)
             case Loop():
