@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..frozen import frozen
 from . import turns
-from .fuse_groups import Group, When, alone, loop_of, merged
+from .fuse_groups import Group, When, alone, merged, replayed
 from .fuse_guards import guards
 from .fuse_limits import limit
 from .fuse_places import TURNS, Decision, Footprint, decide, own_work
@@ -77,7 +77,7 @@ def _groups(
     whole: Sequence[Ref],
     fused: bool,
 ) -> list[Group]:
-    parts = {loop: [r for r in sorted(stored) if loop_of(graph, r) == loop] for loop in whole}
+    parts = {loop: [r for r in sorted(stored) if replayed(graph, r) == loop] for loop in whole}
     rest = stored - {r for of in parts.values() for r in of}
     if fused:
         groups = by_rows(graph, rest, frozenset(reasons), own, when)

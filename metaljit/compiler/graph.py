@@ -290,7 +290,8 @@ class Turns:
     """What a loop does: the values after a turn, by those before it, which are `values` (`Carried` nodes).
 
     It ends after `count` turns (a number), or where `condition` of the values is false; `turn` is the number of the turn.
-    A condition of the values' shape ends it for each element alone. More than `limit` turns are an error.
+    A condition of the values' shape ends it for each element alone. More than `limit` turns are an error. `alone`: each
+    element turns by itself, since no turn needs another one of the values.
     """
 
     values: tuple[Ref, ...]
@@ -299,6 +300,7 @@ class Turns:
     count: Ref | None
     condition: Ref | None
     limit: int
+    alone: bool = False
 
 
 def operands(node: Node) -> tuple[Ref, ...]:

@@ -13,13 +13,12 @@ from ..extents import Extent, Lit
 from ..frozen import frozen, mutable
 from ..program import ArrayParam, Place, Plan, Repeat, Requirement, Role, ScalarParam, Step, When
 from . import fuse, ir
-from .fuse_groups import Group, loop_of
+from .fuse_groups import Group, replayed
 from .fuse_places import Footprint
 from .graph import Call, Carried, Count, Fill, Graph, Input, Loop, Node, Number, Part, Ref, Scatter, operands
 from .lower import composed, parameters, rows
 from .pipeline import optimise
 from .pipeline import program as compiled
-from .turns import is_alone
 from .usage import blocks, cost, costs, expressions, turns, walk_expressions
 
 Lowering: TypeAlias = Callable[[Graph, composed.Group, str], parameters.Lowered]
@@ -96,8 +95,8 @@ class _Planner:
                 self.arrays[made[ref]] = _array(graph, ref, made[ref])
             names = {r: _read(graph, r, {**outer, **made}) for r in group.needs}
             when = tuple((names[ref], holds) for ref, holds in sorted(group.when))
-            loop = loop_of(graph, group.roots[0])
-            if loop is not None and not is_alone(graph, _loop(graph, loop).scope):
+            loop = replayed(graph, group.roots[0])
+            if loop is not None:
                 steps.append(self._repeat(graph, loop, group, names, made, when))
             else:
                 steps.append(self._step(graph, group, names, made, when))

@@ -327,7 +327,9 @@ def user_span() -> Span:
 
 
 def fault(slug: str, message: str, help: str = "", error: type[MetaljitError] = TypeFault) -> NoReturn:
-    raise error(Diagnostic(slug, message, user_span(), help=help))
+    trace = current_trace()
+    span = trace.place if trace is not None and trace.place is not None else user_span()
+    raise error(Diagnostic(slug, message, span, help=help))
 
 
 # ---- elementwise ----
