@@ -44,9 +44,8 @@ def adjoint(
         return found
     try:
         derived = _Derived(trace, call, node, instance, cotangents)
-        analysis = derived.analysis(wanted)
         for name in wanted:
-            total = derived.by(name, analysis)
+            total = derived.by(name)
             if total is not None:
                 found[name] = total
     except NoDerivative as e:
@@ -73,48 +72,36 @@ class _Derived:
         lanes = isinstance(instance.spec.results[0].element, Vec)
         self.shape = node.shape[:-1] if lanes else node.shape
 
-    def analysis(self, wanted: Collection[str]) -> Analysis:
+    def by(self, name: str) -> Traced | None:
         stored = {of: f"a{of}" for of in g.operands(self.node)}
         group = composed.Group("alone", (self.call,), stored)
-        start = composed.opened(self.trace.graph, group, "map", "precise")
-        return analysed(start.composer, start.body, self.node, sorted(wanted))
-
-    def by(self, name: str, analysis: Analysis) -> Traced | None:
-        pairs = list(zip(analysis.groups[name], analysis.reaches[name], strict=True))
+        composer = composed.opened(self.trace.graph, group, "map", "precise").composer
+        analysis = analysed(composer, self.instance, self.node, name)
         ref = dict(self.node.arguments)[name]
         assert isinstance(ref, int)
         array = Traced(self.trace, ref)
-        kinds: dict[Any, list[Any]] = {}
-        for group, reach in pairs:
-            kinds.setdefault(None if group.steps is None else group.free, []).append((group, reach))
+        every = dict.fromkeys(g.free for g in analysis.groups if g.steps is not None)
+        parts = [self._summed(name, array, free) for free in every]
+        parts += [self._scattered(name, array, n, u, analysis) for n, u in enumerate(analysis.unsolved)]
         total: Traced | None = None
-        for free, some in kinds.items():
-            made = (
-                [self._scattered(name, array, g, analysis) for g, _ in some]
-                if free is None
-                else [self._summed(name, array, some, analysis)]
-            )
-            for one in made:
-                total = one if total is None else elementwise("add", total, one)
+        for one in parts:
+            total = one if total is None else elementwise("add", total, one)
         return None if total is None else cast(total, array.element)
 
-    def _summed(self, name: str, array: Traced, pairs: Sequence[Any], analysis: Analysis) -> Traced:
-        chosen, reaches = zip(*pairs, strict=True)
-        free = chosen[0].free
-        called = Adjoint(self.instance, name, chosen, reaches, analysis.uniforms, "sum")
+    def _summed(self, name: str, array: Traced, free: tuple[int, ...]) -> Traced:
         shape = (*array.extents, *(self.shape[axis] for axis in free))
-        made = self._node(called, (name, "sum", tuple(c.read.key for c in chosen)), F32, shape)
+        made = self._node(Adjoint(self.instance, name, "sum", free), F32, shape)
         return reduce("sum", made, range(array.ndim, len(shape))) if free else made
 
-    def _scattered(self, name: str, array: Traced, group: Group, analysis: Analysis) -> Traced:
+    def _scattered(
+        self, name: str, array: Traced, number: int, group: Group, analysis: Analysis
+    ) -> Traced:
         if isinstance(self.instance.spec.arrays[name].element, Vec):
             raise NoDerivative("a vector is read at an index that cannot be solved", group.read.span)
         shape = (*self.shape, *(self._turns(t, group, analysis) for t, _ in group.read.used))
-        key = group.read.key
 
         def part(which: Any, dtype: DType) -> Traced:
-            called = Adjoint(self.instance, name, (group,), (), analysis.uniforms, which)
-            return self._node(called, (name, which, key), dtype, shape)
+            return self._node(Adjoint(self.instance, name, which, (), number), dtype, shape)
 
         places = [part(axis, I32) for axis in range(array.ndim)]
         return scattered(part("term", F32), places, array.extents)
@@ -134,10 +121,11 @@ class _Derived:
             raise NoDerivative("it reads at an index that cannot be solved, in a loop", group.read.span)
         return uniform.value
 
-    def _node(self, called: Adjoint, what: Any, dtype: DType, shape: Sequence[Extent]) -> Traced:
+    def _node(self, called: Adjoint, dtype: DType, shape: Sequence[Extent]) -> Traced:
         """A call of a derivative, with those arguments alone that it reads."""
         graph = self.trace.graph
         every = (*self.node.arguments, *self.given)
+        what = (called.param, called.part, called.free, called.number)
         name = ("adjoint", self.node.key, what, tuple(n for n, _ in self.given))
 
         def call(arguments: Sequence[tuple[str, Any]]) -> g.Call:

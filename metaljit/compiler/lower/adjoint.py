@@ -49,16 +49,16 @@ REACHES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 64)
 class Adjoint:
     """What a `Call` of a derivative calls. Its arguments are those of the kernel, and out' of result k as `#k`.
 
-    `part` "sum" is the derivative by `param`, an axis more for each of the groups' free axes; "term" the summand
-    at positions and turns, and a number the index along that axis there.
+    `part` "sum" is the derivative by `param` through the reads that leave the axes `free` of the positions open, with an
+    axis more for each of these; "term" is a summand at positions and turns, and a number the index along that axis there,
+    of the reads numbered `number` among those that cannot be solved.
     """
 
     primal: Instance
     param: str
-    groups: tuple[Group, ...]
-    reaches: tuple[Reach, ...]
-    uniforms: Mapping[str, Uniform]
     part: Literal["sum", "term"] | int
+    free: tuple[int, ...] = ()
+    number: int = 0
 
     @property
     def function(self) -> tree.Function:
@@ -71,39 +71,42 @@ class Adjoint:
 
 @frozen
 class Analysis:
-    """The reads of each parameter, in groups, how far these reach, and the extents and numbers that indices have."""
+    """The reads of a parameter, in groups, how far these reach, and the extents and numbers that indices have."""
 
-    groups: Mapping[str, tuple[Group, ...]]
-    reaches: Mapping[str, tuple[Reach, ...]]
+    groups: tuple[Group, ...]
+    reaches: tuple[Reach, ...]
     uniforms: Mapping[str, Uniform]
 
+    def solved(self, free: tuple[int, ...]) -> list[tuple[Group, Reach]]:
+        pairs = zip(self.groups, self.reaches, strict=True)
+        return [(g, r) for g, r in pairs if g.steps is not None and g.free == free]
 
-def analysed(composer: Composer, body: Body, node: Call, params: Sequence[str]) -> Analysis:
-    """`composer` reads all arguments from memory. NoDerivative where something in the kernel has none."""
-    instance: Instance = composer.graph.kernels[node.key]
+    @property
+    def unsolved(self) -> list[Group]:
+        return [g for g in self.groups if g.steps is None]
+
+
+def analysed(composer: Composer, instance: Instance, node: Call, param: str) -> Analysis:
+    """NoDerivative where something in the kernel has none."""
     unit = composer.unit
-    spec = instance.spec
-    with unit.within(spec):
+    spec = composer.specialised(instance)
+    with unit.rollback() as attempt, unit.within(spec):
         kernel.array_facts(unit)
         shape = [unit.extent_poly(e) for e in spec.results[0].shape]
         for limit in shape:
             unit.facts.assume(limit - 1)
         places = tuple(
-            Typed(ir.Read(body.var(f"p{k}", I32)), unit.facts.symbol(f"p{k}", [0], [e - 1]))
+            Typed(ir.Read(ir.Var(f"p{k}", I32, unit.number())), unit.facts.symbol(f"p{k}", [0], [e - 1]))
             for k, e in enumerate(shape)
         )
-        block = _marked(composer, instance, node, places, params)
+        block = _marked(composer, instance, node, places, [param])
+        attempt.keep = bool(unit.diagnostics)
         space = Space()
         found = _reads(space, places).block(block)
-        by_param: dict[str, tuple[Group, ...]] = {}
-        reaches: dict[str, tuple[Reach, ...]] = {}
-        for name in params:
-            own = groups([r for r in found if r.call.function == MARK + name], len(places))
-            limits = [unit.extent_poly(e) for e in spec.arrays[name].shape] if name in spec.arrays else []
-            pairs = [_reached(composer, space, g, places, limits) for g in own]
-            by_param[name] = tuple(g for g, _ in pairs)
-            reaches[name] = tuple(r for _, r in pairs)
-    return Analysis(by_param, reaches, dict(unit.uniforms))
+        own = groups([r for r in found if r.call.function == MARK + param], len(places))
+        limits = [unit.extent_poly(e) for e in spec.arrays[param].shape] if param in spec.arrays else []
+        pairs = [_reached(composer, space, g, places, limits) for g in own]
+    return Analysis(tuple(g for g, _ in pairs), tuple(r for _, r in pairs), unit.uniforms)
 
 
 def _reads(space: Space, places: Sequence[Value]) -> Reads:
@@ -212,6 +215,7 @@ class _Lowering:
     def __init__(self, composer: Composer, called: Adjoint, node: Call) -> None:
         self.composer, self.called, self.node = composer, called, node
         self.unit, self.instance = composer.unit, called.primal
+        self.analysis = analysed(composer, called.primal, node, called.param)
         self.span: Span = self.instance.function.name_span
         self.given = dict(node.arguments)
         spec = self.instance.spec
@@ -225,14 +229,16 @@ class _Lowering:
         return Body(self.unit, self.instance.names, self.instance.function, is_kernel=False)
 
     def run(self, entered: tuple[Typed, ...]) -> Body:
-        body, (first, *_) = self.body, self.called.groups
-        if self.called.part == "term":
-            body.emit(ir.Return((self._pull(first, entered).expr,), self.span))
-        elif isinstance(self.called.part, int):
-            body.emit(ir.Return((self._index(first, entered, self.called.part),), self.span))
-        else:
-            self._sum(entered)
-        return body
+        match self.called.part:
+            case "sum":
+                self._sum(entered)
+            case "term":
+                found = self._pull(self.analysis.unsolved[self.called.number], entered).expr
+                self.body.emit(ir.Return((found,), self.span))
+            case axis:
+                found = self._index(self.analysis.unsolved[self.called.number], entered, axis)
+                self.body.emit(ir.Return((found,), self.span))
+        return self.body
 
     # ---- the sum ----
 
@@ -240,13 +246,14 @@ class _Lowering:
         body, rank = self.body, len(self.extents)
         place, rest = entered[:rank], entered[rank:]
         lane = rest[:1] if isinstance(self.element, Vec) else ()
-        free = dict(zip(self.called.groups[0].free, rest[len(lane) :], strict=True))
+        free = dict(zip(self.called.free, rest[len(lane) :], strict=True))
+        pairs = self.analysis.solved(self.called.free)
         self.total = body.var("total", F32)
         body.mutable.add(self.total.number)
         body.emit(ir.Declare(self.total, ir.Const(0.0, F32), self.span))
-        for group in self.called.groups:
+        for group, _ in pairs:
             self._candidates(group, place, place, lane, free)
-        for group, reach in zip(self.called.groups, self.called.reaches, strict=True):
+        for group, reach in pairs:
             if any(map(any, reach)):
                 self._behind_borders(group, reach, place, lane, free)
         value = convert(body, Typed(ir.Read(self.total)), self.node.dtype, self.span)
@@ -384,7 +391,7 @@ class _Lowering:
 
     def _pull(self, group: Group, passed: tuple[Typed, ...]) -> Typed:
         """What a position at turns contributes to the element at an index: a function of all of these."""
-        key = ("pull", self.node, self.called.groups.index(group))
+        key = ("pull", self.node, self.analysis.groups.index(group))
         name = f"{self.instance.function.name}_pull"
         lower: Callable[[tuple[Typed, ...]], Body] = lambda entered: self._pulled(group, entered)
         return self.composer.function(self.body, key, name, passed, (F32,), lower, self.span)[0]
@@ -559,7 +566,7 @@ class _Lowering:
             return known[symbol]
         match space.meanings[symbol]:
             case ("u", name):
-                uniform = self.called.uniforms[name]
+                uniform = self.analysis.uniforms[name]
                 self.unit.uniforms.setdefault(name, uniform)
                 return Typed(ir.Uniform(name, I32), self.unit.extent_polys.get(name))
             case ("q", *_):

@@ -440,8 +440,7 @@ class Composer:
         """All results of a kernel at a position."""
         called: Instance | adjoint.Adjoint = self.graph.kernels[node.key]
         instance = called if isinstance(called, Instance) else called.primal
-        extents = {name: self.graph.extent(e) for name, e in instance.spec.extents.items()}
-        spec = replace(instance.spec, extents=extents)
+        spec = self.specialised(instance)
 
         def lower(entered: tuple[Typed, ...]) -> Body:
             with self.unit.within(spec):
@@ -458,6 +457,11 @@ class Composer:
         if isinstance(lanes, Vec):
             return tuple(Typed(ir.Lane(v.expr, _lane(indices[-1]), v.type.scalar)) for v in found)
         return found
+
+    def specialised(self, instance: Instance) -> Specialisation:
+        """A kernel's types and extents, these as they stand for all equal ones."""
+        extents = {name: self.graph.extent(e) for name, e in instance.spec.extents.items()}
+        return replace(instance.spec, extents=extents)
 
     def instance(
         self, instance: Instance, node: Call, positions: tuple[Typed, ...], view: MakeView, number: MakeNumber
