@@ -21,7 +21,7 @@ from ...dtypes import BOOL, F32, I32, Vec
 from ...frozen import frozen
 from ...operations import OPERATIONS
 from ...program import Uniform
-from ...source import Span
+from ...source import InternalError, Span
 from .. import ir, rewrite
 from ..bounds import Poly
 from ..expand import Expansion, NoDerivative
@@ -435,6 +435,9 @@ class _Lowering:
     ) -> tuple[dict[ir.Call, Read], dict[int, ir.Expr]]:
         """The reads of a group in a lowering of the kernel, and the turns of the loops around them."""
         found = _reads(group.read.space, places).block(block)
+        keys = {g.read.key for g in self.analysis.groups}
+        if any(r.key not in keys for r in found if r.call.function == MARK + self.called.param):
+            raise InternalError(f"a read of {self.called.param!r} is new here", self.span)
         chosen = {r.call: r for r in found if r.key == group.read.key}
         pins = {
             var.number: k.expr
