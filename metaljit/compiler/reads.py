@@ -8,7 +8,7 @@ solved for an element's index, with what is left free.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from ..dtypes import I32
@@ -166,6 +166,8 @@ class Reads:
                     return ir.Read(ir.Var("s", var.type, -1 - symbol)) if symbol is not None else x
                 case ir.Fold(_, index):
                     return index
+                case ir.Apply(exact=True):
+                    return replace(x, exact=False)
                 case _:
                     return x
 

@@ -271,10 +271,10 @@ class _Lowering:
         inner = []
         for index, extent, ends in zip(place, self.extents, reach, strict=True):
             if any(ends):
-                most = max(ends)
-                moved = self._int("-", index, Number(most + 1))
-                width = self._int("-", extent, Number(2 * most + 2))
-                inner.append(Typed(ir.InRange(moved.expr, width.expr, not self._margin(moved, width))))
+                most = max(ends) + 1
+                for moved in (self._int("-", index, Number(most)), self._int("+", index, Number(most))):
+                    always = not self._margin(moved, extent)
+                    inner.append(Typed(ir.InRange(moved.expr, extent.expr, always)))
         near = ir.Apply("logical_not", (join_conditions("and", inner).expr,), BOOL)
         with self._if(near):
             self._outside(group, reach, place, [], [], lane, free)
