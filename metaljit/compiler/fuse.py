@@ -6,20 +6,24 @@ In: a graph and its results. Out: groups, in the order in which they run. `fuse_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from ..frozen import frozen
-from .fuse_groups import Group, alone, merged
+from .fuse_groups import Group, alone, members, merged
 from .fuse_limits import limit
-from .fuse_places import Decision, Footprint, decide, own_work
+from .fuse_places import Decision, Footprint, Rule, decide, own_work
 from .fuse_rows import by_rows
-from .graph import Call, Count, Fill, Graph, Input, Number, Ref
+from .graph import Call, Count, Fill, Graph, Input, Number, Ref, operands
 
 
 @frozen
 class Fusion:
+    """The kernels in their order, and why each is what it is. `feet` are the footprints of the calls."""
+
     groups: tuple[Group, ...]
     decisions: tuple[Decision, ...]
+    feet: Mapping[Ref, Footprint]
 
 
 def fuse(
@@ -42,7 +46,7 @@ def fuse(
         groups = by_rows(graph, stored, frozenset(results), own)
     else:
         groups = [alone(graph, r, stored) for r in sorted(stored)]
-    return Fusion(tuple(merged(graph, groups, own) if fused else groups), decisions)
+    return Fusion(tuple(merged(graph, groups, own) if fused else groups), decisions, feet)
 
 
 def _is_stored_alone(graph: Graph, ref: Ref, results: Sequence[Ref]) -> bool:
@@ -50,3 +54,44 @@ def _is_stored_alone(graph: Graph, ref: Ref, results: Sequence[Ref]) -> bool:
     return ref in results or not (
         isinstance(node, Input | Number | Fill | Count) or (isinstance(node, Call) and len(node.results) > 1)
     )
+
+
+@frozen
+class Edge:
+    """A node that another one is computed from, and how it gets there in a kernel: read from memory or not, and why."""
+
+    producer: Ref
+    consumer: Ref
+    kernel: int
+    rule: Rule | Literal["input", "number", "shared", "handed"]
+    fused: bool
+    why: str
+
+
+def edges(graph: Graph, fusion: Fusion) -> tuple[Edge, ...]:
+    """All edges of the graph, kernel by kernel: a node that two kernels compute has its edges in both."""
+    decisions = {d.ref: d for d in fusion.decisions}
+    found = []
+    for kernel, group in enumerate(fusion.groups):
+        for consumer in members(graph, (*group.roots, *group.stages), group.reads):
+            for producer in dict.fromkeys(operands(graph.nodes[consumer])):
+                rule, fused, why = _passed(graph, group, producer, decisions.get(producer))
+                found.append(Edge(producer, consumer, kernel, rule, fused, why))
+    return tuple(found)
+
+
+def _passed(graph: Graph, group: Group, ref: Ref, decision: Decision | None) -> tuple[Any, bool, str]:
+    """How a node is passed on in a kernel: by which rule, whether it stays in the kernel, and why."""
+    node = graph.nodes[ref]
+    if ref in group.reads:
+        if isinstance(node, Input):
+            return "input", False, "an input is read from memory"
+        assert decision is not None
+        return decision.rule, False, f"stored: {decision.why}"
+    if ref in group.stages:
+        return "shared", True, "the row stays in one kernel"
+    if decision is not None and decision.stored:
+        return "handed", True, f"stored and handed on at the same index: {decision.why}"
+    if decision is None:
+        return "number", True, "a number is no array"
+    return decision.rule, True, decision.why

@@ -14,11 +14,12 @@ wanted at one place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, assert_never
 
 from ..frozen import frozen
 from ..operations import OPERATIONS
+from .fuse_groups import members
 from .graph import (
     Axes,
     Call,
@@ -106,11 +107,21 @@ def decide(
         found.append(decision)
         here = {ref: 1.0} if decision.stored else patterns[ref]
         for of, step, times in _edges(graph, node, feet.get(ref)):
-            target = patterns[of]
-            for pattern, count in here.items():
-                full = numbers.setdefault((pattern, step), ~len(numbers)) if step else pattern
-                target[full] = max(target.get(full, 0.0), count * times)
+            _spread(patterns[of], numbers, here, step, times)
     return tuple(reversed(found))
+
+
+def _spread(
+    target: dict[int, float],
+    numbers: dict[tuple[int, Step], int],
+    here: Mapping[int, float],
+    step: Step,
+    times: float,
+) -> None:
+    """Adds to where an operand is wanted where its reader is, a step further; equal places are one."""
+    for pattern, count in here.items():
+        full = numbers.setdefault((pattern, step), ~len(numbers)) if step else pattern
+        target[full] = max(target.get(full, 0.0), count * times)
 
 
 def _decided(
@@ -184,6 +195,28 @@ def own_work(node: Node, foot: Footprint | None) -> float:
         case Call():
             return foot.operations if foot is not None else 1.0
     assert_never(node)
+
+
+def evaluations(
+    graph: Graph,
+    ends: Collection[Ref],
+    given: Collection[Ref],
+    feet: Mapping[Ref, Footprint],
+    size: Callable[[Ref], float],
+) -> dict[Ref, float]:
+    """How many elements of each node a kernel computes that makes `ends` where others are `given`."""
+    patterns: dict[Ref, dict[int, float]] = {}
+    numbers: dict[tuple[int, Step], int] = {}
+    for ref in reversed(members(graph, ends, given)):
+        node = graph.nodes[ref]
+        here = patterns.setdefault(ref, {})
+        if ref in ends:
+            here[ref] = size(ref)
+        for of, step, times in _edges(graph, node, feet.get(ref)):
+            ratio = size(of) / max(size(ref), 1) if isinstance(node, Reduce) else 1.0
+            turns = times if isinstance(node, Call) else ratio
+            _spread(patterns.setdefault(of, {}), numbers, here, step, turns)
+    return {ref: sum(found.values()) for ref, found in patterns.items() if ref not in given}
 
 
 def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, Step, float]]:

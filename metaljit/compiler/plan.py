@@ -16,13 +16,16 @@ from .lower import composed, parameters, rows
 from .pipeline import optimise, program
 from .usage import blocks, cost, costs, expressions, turns, walk_expressions
 
-_TEMPORARY = "#"  # begins the names of what lives between kernels: no parameter is called so
+TEMPORARY = "#"  # begins the names of what lives between kernels: no parameter is called so
 
 
 @frozen
 class Planned:
+    """`names` are what the arrays are called in the plan that its kernels write."""
+
     plan: Plan
     fusion: fuse.Fusion
+    names: Mapping[Ref, str]
 
 
 def plan(
@@ -64,14 +67,14 @@ def plan(
         tuple(steps),
         tuple(Requirement(graph.extent(e), why, Place.of(at)) for e, why, at in graph.requirements),
     )
-    return Planned(whole, fusion)
+    return Planned(whole, fusion, names)
 
 
 def _names(fusion: fuse.Fusion, results: Sequence[Ref]) -> dict[Ref, str]:
     """What the arrays are called that kernels write."""
     different = list(dict.fromkeys(results))
     names = dict(zip(different, parameters.result_names(len(different)), strict=True))
-    return {r: f"{_TEMPORARY}{r}" for g in fusion.groups for r in g.roots} | names
+    return {r: f"{TEMPORARY}{r}" for g in fusion.groups for r in g.roots} | names
 
 
 def _read(graph: Graph, ref: Ref, names: Mapping[Ref, str]) -> str:
