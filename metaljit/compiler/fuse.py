@@ -7,12 +7,12 @@ In: a graph and its results. Out: groups, in the order in which they run. `fuse_
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 from ..frozen import frozen
 from .fuse_groups import Group, alone, members, merged
 from .fuse_limits import limit
-from .fuse_places import Decision, Footprint, Rule, decide, own_work
+from .fuse_places import Decision, Footprint, decide, own_work
 from .fuse_rows import by_rows
 from .graph import Call, Count, Fill, Graph, Input, Number, Ref, operands
 
@@ -56,16 +56,27 @@ def _is_stored_alone(graph: Graph, ref: Ref, results: Sequence[Ref]) -> bool:
     )
 
 
+Way: TypeAlias = Literal["memory", "number", "here", "row", "handed"]
+
+
 @frozen
 class Edge:
-    """A node that another one is computed from, and how it gets there in a kernel: read from memory or not, and why."""
+    """A node that another one is computed from, and how it gets there in a kernel.
+
+    From `memory`, as a `number`, computed `here`, in each pass over a `row`, or `handed` on as it is written. `decision` is
+    that of the producer; inputs and numbers have none.
+    """
 
     producer: Ref
     consumer: Ref
     kernel: int
-    rule: Rule | Literal["input", "number", "shared", "handed"]
-    fused: bool
+    way: Way
     why: str
+    decision: Decision | None
+
+    @property
+    def fused(self) -> bool:
+        return self.way != "memory"
 
 
 def edges(graph: Graph, fusion: Fusion) -> tuple[Edge, ...]:
@@ -75,23 +86,22 @@ def edges(graph: Graph, fusion: Fusion) -> tuple[Edge, ...]:
     for kernel, group in enumerate(fusion.groups):
         for consumer in members(graph, (*group.roots, *group.stages), group.reads):
             for producer in dict.fromkeys(operands(graph.nodes[consumer])):
-                rule, fused, why = _passed(graph, group, producer, decisions.get(producer))
-                found.append(Edge(producer, consumer, kernel, rule, fused, why))
+                decision = decisions.get(producer)
+                way, why = _passed(group, producer, decision)
+                found.append(Edge(producer, consumer, kernel, way, why, decision))
     return tuple(found)
 
 
-def _passed(graph: Graph, group: Group, ref: Ref, decision: Decision | None) -> tuple[Any, bool, str]:
-    """How a node is passed on in a kernel: by which rule, whether it stays in the kernel, and why."""
-    node = graph.nodes[ref]
+def _passed(group: Group, ref: Ref, decision: Decision | None) -> tuple[Way, str]:
+    """How a node is passed on in a kernel, and why."""
     if ref in group.reads:
-        if isinstance(node, Input):
-            return "input", False, "an input is read from memory"
-        assert decision is not None
-        return decision.rule, False, f"stored: {decision.why}"
-    if ref in group.stages:
-        return "shared", True, "the row stays in one kernel"
-    if decision is not None and decision.stored:
-        return "handed", True, f"stored and handed on at the same index: {decision.why}"
+        return "memory", "an input is read from memory" if decision is None else f"stored, {decision.why}"
     if decision is None:
-        return "number", True, "a number is no array"
-    return decision.rule, True, decision.why
+        return "number", "a number is no array"
+    if ref in group.stages:
+        return "row", "the row stays in one kernel"
+    if group.stages and decision.stored:
+        return "row", "computed in each pass over the row"
+    if decision.stored:
+        return "handed", f"handed on as it is stored, {decision.why}"
+    return "here", decision.why

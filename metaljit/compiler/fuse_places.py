@@ -14,7 +14,7 @@ wanted at one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, assert_never
 
 from ..frozen import frozen
@@ -82,6 +82,17 @@ class Decision:
     why: str
 
     @property
+    def brief(self) -> str:
+        """The reason in a few words, for a drawing."""
+        match self.rule:
+            case "cost":
+                return f"{self.places:.0f} places: anew {self.anew:.0f} > {self.kept:.0f} stored"
+            case "cheap":
+                return f"{self.places:.0f} places: anew {self.anew:.0f} ≤ {self.kept:.0f} stored"
+            case _:
+                return self.why
+
+    @property
     def stored(self) -> bool:
         return self.rule not in ("one", "view", "cheap")
 
@@ -134,8 +145,7 @@ def _decided(
 ) -> Decision:
     node = graph.nodes[ref]
     places = sum(patterns.values())
-    anew = max(places - 1, 0) * work * OPERATION
-    kept = (places + 1) * node.dtype.nbytes * BYTE
+    anew, kept = _costs(node, work, places)
 
     def made(rule: Rule, why: str) -> Decision:
         return Decision(ref, rule, places, work, anew, kept, why)
@@ -154,33 +164,49 @@ def _decided(
         return made("kinds", f"it is wanted at more than {MOST_PATTERNS} kinds of places")
     if isinstance(node, View):
         return made("view", "a view moves nothing")
+    computing = f"{work:.0f} operation{'' if round(work) == 1 else 's'} anew at {places:.0f} places cost"
     if anew > kept:
-        cost = f"{anew:.0f} > {kept:.0f}"
-        return made(
-            "cost", f"{work:.0f} operations anew at {places:.0f} places cost more than to store it: {cost}"
-        )
+        return made("cost", f"{computing} more than to store it: {anew:.0f} > {kept:.0f}")
     if places > 1:
-        return made(
-            "cheap",
-            f"{work:.0f} operations anew at {places:.0f} places cost no more than to store it: {anew:.0f} ≤ {kept:.0f}",
-        )
+        return made("cheap", f"{computing} no more than to store it: {anew:.0f} ≤ {kept:.0f}")
     return made("one", "it is wanted at one place")
 
 
 def _work(
-    graph: Graph, needed: Iterable[Ref], results: frozenset[Ref], feet: Mapping[Ref, Footprint]
+    graph: Graph, needed: Sequence[Ref], results: frozenset[Ref], feet: Mapping[Ref, Footprint]
 ) -> dict[Ref, float]:
-    """Operations behind an element, where nothing is stored but results and reductions."""
+    """Operations behind an element. What is stored in any case counts nothing: a result, a reduction, and what one of its
+    readers alone wants at so many places that the rule says so."""
+    most = _most_places(graph, needed, feet)
     work: dict[Ref, float] = {}
+    brings: dict[Ref, float] = {}
     for ref in needed:
         node = graph.nodes[ref]
         behind = sum(
-            work[of] * (times if isinstance(node, Call) else 1.0)
+            brings[of] * (times if isinstance(node, Call) else 1.0)
             for of, _, times in _edges(graph, node, feet.get(ref))
-            if of not in results and not isinstance(graph.nodes[of], Reduce)
         )
         work[ref] = (behind + own_work(node, feet.get(ref))) * (TURNS if isinstance(node, Reduce) else 1.0)
+        anew, kept = _costs(node, work[ref], most[ref])
+        sure = ref in results or isinstance(node, Reduce) or (anew > kept and not isinstance(node, View))
+        brings[ref] = 0.0 if sure else work[ref]
     return work
+
+
+def _most_places(graph: Graph, needed: Sequence[Ref], feet: Mapping[Ref, Footprint]) -> dict[Ref, float]:
+    """At how many places one reader wants each node; a view wants it where its own readers want that."""
+    most = dict.fromkeys(needed, 0.0)
+    for ref in reversed(needed):
+        node = graph.nodes[ref]
+        for of, _, times in _edges(graph, node, feet.get(ref)):
+            here = max(most[ref], 1.0) if isinstance(node, View) else 1.0
+            most[of] = max(most[of], times * here)
+    return most
+
+
+def _costs(node: Node, work: float, places: float) -> tuple[float, float]:
+    """The two sides of the rule: to compute an element anew, and to store it."""
+    return max(places - 1, 0) * work * OPERATION, (places + 1) * node.dtype.nbytes * BYTE
 
 
 def own_work(node: Node, foot: Footprint | None) -> float:

@@ -16,7 +16,7 @@ from ..compiler import graph as g
 from ..compiler.fuse_groups import members
 from ..compiler.fuse_places import evaluations, own_work
 from ..compiler.plan import TEMPORARY, Planned
-from ..extents import evaluate, show
+from ..extents import Lit, evaluate, show
 from ..frozen import frozen
 
 Role: TypeAlias = Literal["input", "passed", "result"]
@@ -24,7 +24,10 @@ Role: TypeAlias = Literal["input", "passed", "result"]
 
 @frozen
 class Operation:
-    """A node that a kernel computes, as `name = text`, and the user's line. `edges` say how its operands get there."""
+    """A node that a kernel computes, as `name = text`, and the user's line. `edges` say how its operands get there.
+
+    One that is stored is called like its array.
+    """
 
     ref: g.Ref
     name: str
@@ -37,7 +40,7 @@ class Operation:
 class Array:
     """The array of a node in memory: an input, a result, or what passes between kernels.
 
-    `maker` and `readers` are kernels; `why` it is stored.
+    `maker` and `readers` are kernels; `why` it is stored, and `brief` the same in a few words.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Array:
     maker: int | None
     readers: tuple[int, ...]
     why: str = ""
+    brief: str = ""
 
 
 @frozen
@@ -211,7 +215,8 @@ class _Explained:
             for r in members(self.graph, (*group.roots, *group.stages), group.reads)
             if not isinstance(self.graph.nodes[r], g.Number | g.Fill | g.Count)
         ]
-        names = {r: f"%{k}" for k, r in enumerate(inner)}
+        names = {r: f"%{k}" for k, r in enumerate(r for r in inner if r not in group.roots)}
+        names |= {r: self.stored[r] for r in group.roots}
         into: dict[g.Ref, list[fuse.Edge]] = {}
         for edge in self.edges:
             if edge.kernel == number:
@@ -246,8 +251,8 @@ class _Explained:
         decision = self.decisions.get(ref)
         shape = self._shown(node.shape)
         type = f"{node.dtype.name}[{', '.join(shape)}]" if shape else node.dtype.name
-        why = decision.why if decision is not None and maker is not None else ""
-        return Array(name, ref, type, self._nbytes(ref), role, maker, tuple(readers), why)
+        why, brief = ("", "") if decision is None or maker is None else (decision.why, decision.brief)
+        return Array(name, ref, type, self._nbytes(ref), role, maker, tuple(readers), why, brief)
 
     # ---- names ----
 
@@ -293,14 +298,16 @@ def described(graph: g.Graph, ref: g.Ref) -> str:
 
 
 def _axes(graph: g.Graph, ref: g.Ref) -> str:
-    """What a view of axes does: they change places, or are stretched."""
+    """What a view of axes does: they change places, are stretched, come or go."""
     node = graph.nodes[ref]
     assert isinstance(node, g.View)
-    before, after = graph.nodes[node.of].shape, node.shape
-    along = [a for a in getattr(node.map, "along", ()) if a is not None]
+    assert isinstance(node.map, g.Axes)
+    along = [a for a in node.map.along if a is not None]
     if along != sorted(along):
         return "transpose"
-    return "broadcast" if len(after) > len(before) or len(along) < len(before) else "view"
+    if any(e != Lit(1) for k, e in enumerate(node.shape) if k not in along):
+        return "broadcast"
+    return "expand" if len(node.shape) > len(along) else "squeeze"
 
 
 def _where(graph: g.Graph, ref: g.Ref) -> str:

@@ -74,7 +74,7 @@ def svg(facts: Facts) -> str:
             edges.append((first.maker, key))
         edges += [(key, reader) for reader in first.readers]
     for kernel in facts.kernels:
-        parts[kernel.number] = _kernel(facts, kernel)
+        parts[kernel.number] = _kernel(kernel)
     order = _ordered(parts, edges)
     layout = laid_out({key: parts[key].size for key in order}, edges)
     return _drawn(facts, parts, layout)
@@ -109,12 +109,12 @@ def _ordered(nodes: Sequence[Key] | dict[Key, Part], edges: Sequence[tuple[Key, 
 def _arrays(bundle: Bundle) -> Part:
     role = bundle[0].role
     lines = [Text(f"{_cut(a.name)}  {a.type}", amount(a.nbytes, "B")) for a in bundle]
-    whys = list(dict.fromkeys(a.why for a in bundle)) if role == "passed" else []
+    whys = list(dict.fromkeys(a.brief for a in bundle)) if role == "passed" else []
     reasons = [Text(line, faint=True) for why in whys[:2] for line in _wrapped(why)]
     return Part((), (*_fewer(lines), *reasons), *ROLES[role], 9.0)
 
 
-def _kernel(facts: Facts, kernel: Kernel) -> Part:
+def _kernel(kernel: Kernel) -> Part:
     intensity = f"{kernel.intensity:.2g}" if kernel.intensity == kernel.intensity else "?"
     head = (
         Text(f"kernel {kernel.number}", f"({kernel.domain})"),
@@ -124,23 +124,19 @@ def _kernel(facts: Facts, kernel: Kernel) -> Part:
             faint=True,
         ),
     )
-    groups = [_step(step) for step in kernel.steps]
-    lines = _fewer([line for group in groups for line in group])
-    stored = {a.ref: a.name for a in facts.arrays if a.maker == kernel.number}
-    names = {s.ref: s.name for s in kernel.steps}
-    ends = [Text(f"{name} ← {names[ref]}") for ref, name in stored.items() if ref in names]
-    return Part(head, (*lines, *_fewer(ends)), KERNEL, BORDER, 6.0)
+    lines = _fewer([line for step in kernel.steps for line in _step(step)])
+    return Part(head, tuple(lines), KERNEL, BORDER, 6.0)
 
 
 def _step(step: Operation) -> list[Text]:
     reasons = "\n".join(f"{name}: {edge.why}" for name, edge in step.edges)
     lines = [Text(_cut(f"{step.name} = {step.text}"), _cut(step.where, 24), title=reasons)]
     for name, edge in step.edges:
-        match edge.rule:
-            case "cheap":
-                lines += [Text(f"   {line}", faint=True) for line in _wrapped(f"{name}: {edge.why}")]
-            case "shared" | "handed":
-                lines.append(Text(f"   {name}: {edge.why.partition(':')[0]}", faint=True))
+        places = edge.decision is not None and edge.decision.rule == "cheap" and edge.way == "here"
+        if places and edge.decision is not None:
+            lines.append(Text(f"   {name} at {edge.decision.brief}", faint=True))
+        elif edge.way in ("row", "handed"):
+            lines.append(Text(f"   {name} {edge.why.partition(',')[0]}", faint=True))
     return lines
 
 
@@ -229,6 +225,9 @@ def _route(points: Sequence[Point]) -> str:
     path = f"M{x:.1f} {y:.1f}"
     for to_x, to_y in rest:
         bend = (to_y - y) / 2
-        path += f" C{x:.1f} {y + bend:.1f} {to_x:.1f} {to_y - bend:.1f} {to_x:.1f} {to_y:.1f}"
+        if to_x == x:
+            path += f" V{to_y:.1f}"
+        else:
+            path += f" C{x:.1f} {y + bend:.1f} {to_x:.1f} {to_y - bend:.1f} {to_x:.1f} {to_y:.1f}"
         x, y = to_x, to_y
     return f'<path d="{path}" fill="none" stroke="{EDGE}" stroke-width="1.3" marker-end="url(#arrow)"/>'

@@ -44,13 +44,12 @@ def _kernel(facts: Facts, kernel: Kernel) -> Iterator[str]:
     for step in kernel.steps:
         yield f"  {step.name} = {step.text}{f' ({step.where})' if step.where else ''}"
         for name, edge in step.edges:
-            if edge.rule == "number":
+            if edge.way == "number":
                 continue
             yield f"    {name}: {'fused, ' if edge.fused else ''}{edge.why}"
-    names = {step.ref: step.name for step in kernel.steps}
     for array in facts.arrays:
         if array.maker == kernel.number:
-            yield f"  stores {names.get(array.ref, 'it')} as {array.name}: {array.why}"
+            yield f"  stores {array.name}: {array.why}"
 
 
 def amount(value: float, unit: str = "") -> str:

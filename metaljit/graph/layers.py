@@ -19,6 +19,7 @@ Point: TypeAlias = tuple[float, float]
 GAP = 24.0  # between nodes of a layer
 RISE = 34.0  # between layers
 SWEEPS = 8
+STIFF = 8.0  # weight of what is to be straight
 
 
 @frozen
@@ -48,6 +49,7 @@ class _Layers:
     below: dict[Key, list[Key]]
     sizes: dict[Key, tuple[float, float]]
     middle: dict[Key, float]
+    holders: set[Key]
 
 
 def laid_out(sizes: Mapping[Key, tuple[float, float]], edges: Sequence[tuple[Key, Key]]) -> Layout:
@@ -71,7 +73,7 @@ def _layered(sizes: Mapping[Key, tuple[float, float]], edges: Sequence[tuple[Key
     for node in sizes:
         if not before[node] and after[node]:
             depth[node] = min(depth[b] for b in after[node]) - 1  # beside what it is for
-    made = _Layers([[] for _ in range(max(depth.values(), default=-1) + 1)], {}, {}, dict(sizes), {})
+    made = _Layers([[] for _ in range(max(depth.values(), default=-1) + 1)], {}, {}, dict(sizes), {}, set())
     for node in sizes:
         made.rows[depth[node]].append(node)
         made.above[node], made.below[node] = [], []
@@ -81,6 +83,7 @@ def _layered(sizes: Mapping[Key, tuple[float, float]], edges: Sequence[tuple[Key
             made.rows[k].append(holder)
             made.above[holder], made.below[holder] = [], []
             made.sizes[holder] = (2.0, 0.0)
+            made.holders.add(holder)
         for upper, lower in itertools.pairwise(chain):
             made.below[upper].append(lower)
             made.above[lower].append(upper)
@@ -109,24 +112,33 @@ def _place(layers: _Layers) -> None:
     for sweep in range(2 * SWEEPS):
         near = layers.above if sweep % 2 == 0 else layers.below
         for row in layers.rows if sweep % 2 == 0 else layers.rows[::-1]:
-            wish = [_mean([layers.middle[m] for m in near[n]], layers.middle[n]) for n in row]
-            for node, x in zip(row, _apart(wish, [layers.sizes[n][0] for n in row]), strict=True):
+            wish = [_wish(layers, n, near[n]) for n in row]
+            heavy = [1.0 if n in layers.holders else STIFF for n in row]
+            for node, x in zip(row, _apart(wish, heavy, [layers.sizes[n][0] for n in row]), strict=True):
                 layers.middle[node] = x
 
 
-def _apart(wish: Sequence[float], widths: Sequence[float]) -> list[float]:
+def _wish(layers: _Layers, node: Key, near: Sequence[Key]) -> float:
+    """Where a node would like to be: under its like rather than under a line that passes, and a line straight."""
+    weights = [STIFF if (n in layers.holders) == (node in layers.holders) else 1.0 for n in near]
+    total = sum(w * layers.middle[n] for w, n in zip(weights, near, strict=True))
+    return total / sum(weights) if near else layers.middle[node]
+
+
+def _apart(wish: Sequence[float], weights: Sequence[float], widths: Sequence[float]) -> list[float]:
     """The middles nearest to those wished for, in their order and with room between: blocks that touch share a shift."""
     offsets = [0.0]
     for a, b in itertools.pairwise(widths):
         offsets.append(offsets[-1] + (a + b) / 2 + GAP)
-    blocks: list[tuple[float, int]] = []  # the mean of wish - offset of so many nodes
-    for x, offset in zip(wish, offsets, strict=False):
-        mean, count = x - offset, 1
+    blocks: list[tuple[float, float, int]] = []  # the mean of wish - offset, weight and number of nodes
+    for x, weight, offset in zip(wish, weights, offsets, strict=False):
+        mean, heavy, count = x - offset, weight, 1
         while blocks and blocks[-1][0] > mean:
-            other, more = blocks.pop()
-            mean, count = (mean * count + other * more) / (count + more), count + more
-        blocks.append((mean, count))
-    shifts = [mean for mean, count in blocks for _ in range(count)]
+            other, more, nodes = blocks.pop()
+            mean = (mean * heavy + other * more) / (heavy + more)
+            heavy, count = heavy + more, count + nodes
+        blocks.append((mean, heavy, count))
+    shifts = [mean for mean, _, count in blocks for _ in range(count)]
     return [shift + offset for shift, offset in zip(shifts, offsets, strict=False)]
 
 
@@ -138,31 +150,31 @@ def _finished(
     layers: _Layers, sizes: Mapping[Key, tuple[float, float]], edges: Sequence[tuple[Key, Key]]
 ) -> Layout:
     left = min((layers.middle[n] - layers.sizes[n][0] / 2 for n in layers.middle), default=0.0)
-    tops: dict[Key, float] = {}
-    bottoms: dict[Key, float] = {}
+    boxes: dict[Key, Box] = {}
+    spans: dict[Key, tuple[float, float]] = {}  # top and bottom of the layer
     y = 0.0
     for row in layers.rows:
         height = max((layers.sizes[n][1] for n in row), default=0.0)
         for node in row:
-            own = layers.sizes[node][1] if node in sizes else height
-            tops[node] = y + (height - own) / 2
-            bottoms[node] = tops[node] + own
+            width, own = layers.sizes[node]
+            spans[node] = y, y + height
+            if node in sizes:
+                boxes[node] = Box(layers.middle[node] - width / 2 - left, y + (height - own) / 2, width, own)
         y += height + RISE
-    boxes = {n: Box(layers.middle[n] - w / 2 - left, tops[n], w, h) for n, (w, h) in sizes.items()}
-    routes: dict[tuple[Key, Key], tuple[Point, ...]] = {}
-    for a, b in edges:
-        points: list[Point] = [(layers.middle[a] - left, bottoms[a])]
-        holder: Key = a
-        while True:
-            following = [
-                n for n in layers.below[holder] if n == b or (isinstance(n, tuple) and n[:2] == (a, b))
-            ]
-            holder = following[0]
-            points.append((layers.middle[holder] - left, tops[holder]))
-            if holder == b:
-                break
-            points.append((layers.middle[holder] - left, bottoms[holder]))
-        routes[a, b] = tuple(points)
-    width = max((b.x + b.width for b in boxes.values()), default=0.0)
-    reach = max((x for points in routes.values() for x, _ in points), default=0.0)
-    return Layout(max(width, reach), max(y - RISE, 0.0), boxes, routes)
+    routes = {(a, b): _route(layers, boxes, spans, left, a, b) for a, b in edges}
+    reach = [b.x + b.width for b in boxes.values()] + [x for points in routes.values() for x, _ in points]
+    return Layout(max(reach, default=0.0), max(y - RISE, 0.0), boxes, routes)
+
+
+def _route(
+    layers: _Layers, boxes: Mapping[Key, Box], spans: Mapping[Key, Point], left: float, a: Key, b: Key
+) -> tuple[Point, ...]:
+    """From a box straight down to the end of its layer, by the place-holders, and straight down to the other box."""
+    x = layers.middle[a] - left
+    points = [(x, boxes[a].y + boxes[a].height), (x, spans[a][1])]
+    at = a
+    while at != b:
+        at = next(n for n in layers.below[at] if n == b or (n in layers.holders and n[:2] == (a, b)))  # type: ignore[index]
+        x = layers.middle[at] - left
+        points += [(x, spans[at][0]), (x, boxes[b].y if at == b else spans[at][1])]
+    return tuple(dict.fromkeys(points))
