@@ -5,13 +5,14 @@ In: a graph, its parameters and its results. Out: a `Plan`, all that a device ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ..frozen import frozen
 from ..program import ArrayParam, Place, Plan, Requirement, ScalarParam, Step
 from . import fuse, ir
 from .fuse_places import Footprint
-from .graph import Call, Graph, Input, Number, Ref, operands
+from .graph import Call, Graph, Input, Number, Ref
 from .lower import composed, parameters, rows
 from .pipeline import optimise, program
 from .usage import blocks, cost, costs, expressions, turns, walk_expressions
@@ -38,7 +39,7 @@ def plan(
     fused: bool = True,
 ) -> Planned:
     """The plan of a graph. `params` are its `Input`s and `Number`s in the order of the call."""
-    fusion = fuse.fuse(graph, list(dict.fromkeys(results)), lambda ref: _footprint(graph, ref, math), fused)
+    fusion = fuse.fuse(graph, list(dict.fromkeys(results)), _footprints(graph, math), fused)
     names = _names(fusion, results)
     steps = []
     for group in fusion.groups:
@@ -96,23 +97,39 @@ def _param(graph: Graph, ref: Ref) -> ArrayParam | ScalarParam:
     return ScalarParam(node.name, node.dtype, 1)
 
 
-def _footprint(graph: Graph, ref: Ref, math: str) -> Footprint:
-    """What one element of a kernel costs, by lowering it alone."""
-    node = graph.nodes[ref]
-    assert isinstance(node, Call)
-    stored = {of: f"a{of}" for of in operands(node)}
-    root = composed.Group("alone", (ref,), stored)
-    lowered = composed.lower_group(graph, root, math)
+def _footprints(graph: Graph, math: str) -> Callable[[Ref], Footprint]:
+    """What an element of each call costs; calls of the same specialisation cost the same."""
+    known: dict[Any, tuple[float, Mapping[str, float], str]] = {}
+
+    def footprint(ref: Ref) -> Footprint:
+        node = graph.nodes[ref]
+        assert isinstance(node, Call)
+        passed = [(name, of) for name, of in node.arguments if isinstance(of, int)]
+        key = node.key[0], tuple([of for _, of in passed].index(of) for _, of in passed)
+        if key not in known:
+            known[key] = _measured(graph, ref, {of: name for name, of in passed}, math)
+        operations, reads, alone = known[key]
+        return Footprint(operations, {of: reads.get(name, 0.0) for name, of in passed}, alone)
+
+    return footprint
+
+
+def _measured(
+    graph: Graph, ref: Ref, passed: Mapping[Ref, str], math: str
+) -> tuple[float, Mapping[str, float], str]:
+    """Operations of a kernel for an element, how often it reads each argument, and why it is not fused, if so: by
+    lowering it alone."""
+    names = {of: f"a{of}" for of in passed}
+    lowered = composed.lower_group(graph, composed.Group("alone", (ref,), names), math)
     kernel = optimise(lowered.kernel)
-    bodies = [kernel.body, *(f.body for f in kernel.functions)]
     operations, _ = cost(kernel.body, costs(kernel.functions))
-    reads: dict[Ref, float] = dict.fromkeys(stored, 0.0)
-    by_name: Mapping[str, Ref] = {name: of for of, name in stored.items()}
-    for body in bodies:
+    reads: dict[str, float] = {}
+    by_name = {names[of]: name for of, name in passed.items()}
+    for body in (kernel.body, *(f.body for f in kernel.functions)):
         for buffer, times in _loads(body, 1.0):
-            reads[by_name[buffer]] += times
+            reads[by_name[buffer]] = reads.get(by_name[buffer], 0.0) + times
     alone = "it asserts, and a failure is told by its own position" if lowered.unit.sites else ""
-    return Footprint(float(operations), reads, alone)
+    return float(operations), reads, alone
 
 
 def _loads(body: Sequence[ir.Stmt], times: float) -> list[tuple[str, float]]:
