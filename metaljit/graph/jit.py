@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from typing import Any, NoReturn, overload
@@ -29,6 +30,8 @@ from . import trees
 from .traced import Trace, Traced, extents_of, fault
 
 _OWN = re.compile(r"(out|t)\d*")  # what kernels call their results and what lies between kernels
+
+_tracing = threading.RLock()  # one for all functions, since a trace may call another function
 
 
 @frozen
@@ -68,7 +71,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         last = self._last
-        if last is not None and not named and last[0] is devices.chosen[0]:
+        if last is not None and not named and last[0] is devices.chosen.value:
             result = last[1](args, None)
             if result is not NotImplemented:
                 return result
@@ -77,7 +80,7 @@ class Jitted:
             return self.function(*args, **named)  # part of the trace that calls it
         made = self._find(names, values, key, args, named)
         found = made.launcher([*values, *made.captured] if made.captured else values)
-        self._last = self._remembered(made, args, values)
+        self._last = self._remembered(made, key[0], args, values)
         if made.structure is None:
             is_result, value = made.returned[0]
             return found[value] if is_result else value
@@ -85,7 +88,7 @@ class Jitted:
         return trees.rebuilt(made.structure, leaves)
 
     def _remembered(
-        self, made: Made, args: Sequence[Any], values: Sequence[Any]
+        self, made: Made, device: str | None, args: Sequence[Any], values: Sequence[Any]
     ) -> tuple[str | None, Warm] | None:
         """What the next call is tried with: it runs that call if it is like this one, argument by argument."""
         warm = made.launcher.warm
@@ -102,7 +105,7 @@ class Jitted:
         in_order = made.returned == tuple((True, k) for k in range(len(made.returned)))
         if not plain or not in_order or any(isinstance(v, np.generic) for v in values):
             return None
-        return devices.chosen[0], warm
+        return device, warm
 
     def explain(self, *args: Any, **named: Any) -> str:
         """What became of the function for these arguments: kernels, bytes, and why an array is stored."""
@@ -131,7 +134,7 @@ class Jitted:
         bound.apply_defaults()
         names: list[str] = []
         values: list[Any] = []
-        key: list[Any] = [devices.chosen[0]]
+        key: list[Any] = [devices.chosen.value]
         for name, value in bound.arguments.items():
             if name in self._static:
                 key.append((type(value), value))
@@ -173,18 +176,30 @@ class Jitted:
     ) -> Made:
         """What serves a call of these arguments; traced now if nothing does yet."""
         known = self._made.setdefault(key, [])
-        for made in known:
-            if not made.trace.guards or self._holds(made, names, values):
-                return made
-        known.append(self._trace(names, values, args, named))
-        return known[-1]
+        found = self._serving(known, names, values)
+        if found is None:
+            with _tracing:
+                found = self._serving(known, names, values)  # another thread may have been here meanwhile
+                if found is None:
+                    found = self._trace(names, values, args, named, key[0])
+                    known.append(found)
+        return found
+
+    def _serving(self, known: Sequence[Made], names: Sequence[str], values: Sequence[Any]) -> Made | None:
+        fits = (made for made in known if not made.trace.guards or self._holds(made, names, values))
+        return next(fits, None)
 
     def _holds(self, made: Made, names: Sequence[str], values: Sequence[Any]) -> bool:
         env = _env(names, values)
         return all(evaluate(guard, env) for guard in made.trace.guards)
 
     def _trace(
-        self, names: Sequence[str], values: Sequence[Any], args: Sequence[Any], named: Mapping[str, Any]
+        self,
+        names: Sequence[str],
+        values: Sequence[Any],
+        args: Sequence[Any],
+        named: Mapping[str, Any],
+        device: str | None,
     ) -> Made:
         trace = Trace(self.function.__name__, _env(names, values))
         given = []
@@ -209,7 +224,7 @@ class Jitted:
         planned = planning.plan(trace.graph, trace.name, params, refs, fused=self._fused)
         different = list(dict.fromkeys(refs))
         returned = tuple((True, different.index(v.ref)) if type(v) is Traced else (False, v) for v in results)
-        launcher = PlanLauncher(devices.current(), planned.plan)
+        launcher = PlanLauncher(devices.named(device), planned.plan)
         return Made(trace, planned, launcher, tuple(a for _, a in trace.captured), structure, returned)
 
 
