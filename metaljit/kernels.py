@@ -31,6 +31,7 @@ from .runtime import device as devices
 from .runtime.array import describe_dtype
 from .runtime.device import chosen
 from .runtime.launch import Launcher
+from .runtime.profile import span
 from .runtime.warm import Warm
 from .source import Diagnostic, LaunchFault, MetaljitError, Span, SyntaxFault, TypeFault
 
@@ -129,7 +130,7 @@ class Kernel:
         values = self._bind(args, named)
         if any(hasattr(v, "__metaljit_traced__") for v in values):
             return self._record(values)
-        key, passed = self._key(values, self._device or device)
+        key, passed = self._key(values, self._device or devices.named(device).name)
         launcher = self._launchers.get(key)
         if launcher is None:
             launcher = self._launcher(key, values)
@@ -203,9 +204,9 @@ class Kernel:
             )
         )
 
-    def _key(self, values: Sequence[Any], device: str | None) -> tuple[Any, Sequence[Any]]:
+    def _key(self, values: Sequence[Any], device: str) -> tuple[Any, Sequence[Any]]:
         """What picks the specialisation, the device's name first, and the values that are passed at run time."""
-        parts = [device, self._captured()]
+        parts: list[Any] = [device, self._captured()]
         add = parts.append
         constants = False
         for p, value in zip(self.parameters, values, strict=True):
@@ -280,7 +281,7 @@ class Kernel:
             found = self._launchers.get(key)
             if found is not None:
                 return found  # type: ignore[no-any-return]
-            place = devices.named(key[0])
+            place = devices.find(key[0])
             kinds = [p.kind for p in self.parameters]
             passed = [k for k, kind in enumerate(kinds) if kind != "const"]
             made = Launcher(place, self._program(values), passed, len(kinds))
@@ -297,7 +298,8 @@ class Kernel:
         with self._lock:
             if key not in self._programs:
                 try:
-                    self._programs[key] = compiled.program(self.definition, arguments, key)
+                    with span("trace", self.__name__):
+                        self._programs[key] = compiled.program(self.definition, arguments, key)
                 except MetaljitError:
                     self._captures = None  # a name that is missing now may be there at the next call
                     raise
@@ -340,7 +342,7 @@ class Kernel:
     def compile(self, *args: Any, **named: Any) -> Kernel:
         """Compiles for these arguments (or specs) now, so that the first call does not."""
         values = self._bind(args, named)
-        key, _ = self._key(values, self._device or chosen.value)
+        key, _ = self._key(values, self._device or devices.current().name)
         self._launcher(key, values).compile()
         return self
 

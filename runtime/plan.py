@@ -21,6 +21,7 @@ from metaljit.runtime.arguments import Plain, admit, scalar
 from metaljit.runtime.array import Array, allocate
 from metaljit.runtime.device import RAN, Device, Dispatch, Operand
 from metaljit.runtime.launch import Launcher, operand
+from metaljit.runtime.profile import watched
 from metaljit.runtime.results import Memory, as_numpy
 from metaljit.runtime.shapes import Shape, bind, shape_of
 from metaljit.runtime.warm import Warm
@@ -56,6 +57,9 @@ class PlanLauncher:
         self._launchers = (
             [self._lone] if self._lone else [Launcher(device, step.program) for step in plan.steps]
         )
+        if len(self._launchers) > 1:
+            for k, launcher in enumerate(self._launchers):
+                launcher.label = f"{plan.name}[{k}]"
         self._arrays = [(i, p) for i, p in enumerate(plan.params) if isinstance(p, ArrayParam)]
         self._scalars = [(i, p) for i, p in enumerate(plan.params) if isinstance(p, ScalarParam)]
         made = [*plan.results, *plan.temporaries]
@@ -99,7 +103,10 @@ class PlanLauncher:
             operands: list[Operand] = [
                 operand(m) for m in map(memories.__getitem__, run.slots) if m is not None
             ]
-            words = run.dispatch(operands, run.pack([numbers[k] for k in run.numbers]))
+            dispatch = watched(
+                run.dispatch, run.launcher.label, run.launcher.program, geometry.env, self.device
+            )
+            words = dispatch(operands, run.pack([numbers[k] for k in run.numbers]))
             if words[0] != RAN or words[1]:
                 raise run.launcher.failure(words, geometry.env)
             for place in run.last:

@@ -22,6 +22,7 @@ from ..extents import evaluate
 from ..frozen import frozen
 from ..runtime import device as devices
 from ..runtime.plan import PlanLauncher
+from ..runtime.profile import span
 from ..runtime.warm import Warm
 from ..source import Diagnostic, LaunchFault
 from ..symbols import Builtin
@@ -70,8 +71,8 @@ class Jitted:
         return f"<jit {self.__name__}>"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        last = self._last
-        if last is not None and not named and last[0] is devices.chosen.value:
+        last, device = self._last, devices.chosen.value
+        if last is not None and not named and last[0] is device:
             result = last[1](args, None)
             if result is not NotImplemented:
                 return result
@@ -80,7 +81,7 @@ class Jitted:
             return self.function(*args, **named)  # part of the trace that calls it
         made = self._find(names, values, key, args, named)
         found = made.launcher([*values, *made.captured] if made.captured else values)
-        self._last = self._remembered(made, key[0], args, values)
+        self._last = self._remembered(made, device, args, values)
         if made.structure is None:
             is_result, value = made.returned[0]
             return found[value] if is_result else value
@@ -134,7 +135,7 @@ class Jitted:
         bound.apply_defaults()
         names: list[str] = []
         values: list[Any] = []
-        key: list[Any] = [devices.chosen.value]
+        key: list[Any] = [devices.current().name]
         for name, value in bound.arguments.items():
             if name in self._static:
                 key.append((type(value), value))
@@ -181,8 +182,9 @@ class Jitted:
             with _tracing:
                 found = self._serving(known, names, values)  # another thread may have been here meanwhile
                 if found is None:
-                    found = self._trace(names, values, args, named, key[0])
-                    known.append(found)
+                    with span("trace", self.__name__):
+                        found = self._trace(names, values, args, named, key[0])
+                        known.append(found)
         return found
 
     def _serving(self, known: Sequence[Made], names: Sequence[str], values: Sequence[Any]) -> Made | None:
@@ -199,7 +201,7 @@ class Jitted:
         values: Sequence[Any],
         args: Sequence[Any],
         named: Mapping[str, Any],
-        device: str | None,
+        device: str,
     ) -> Made:
         trace = Trace(self.function.__name__, _env(names, values))
         given = []
@@ -224,7 +226,7 @@ class Jitted:
         planned = planning.plan(trace.graph, trace.name, params, refs, fused=self._fused)
         different = list(dict.fromkeys(refs))
         returned = tuple((True, different.index(v.ref)) if type(v) is Traced else (False, v) for v in results)
-        launcher = PlanLauncher(devices.named(device), planned.plan)
+        launcher = PlanLauncher(devices.find(device), planned.plan)
         return Made(trace, planned, launcher, tuple(a for _, a in trace.captured), structure, returned)
 
 

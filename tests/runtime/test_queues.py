@@ -220,7 +220,7 @@ def test_a_race_that_only_the_event_prevents(
 
 def test_a_kernel_runs_beside_another(device: str) -> None:
     """A kernel of a second or so does not keep a short one of another queue from running."""
-    count = 2**24 if device == "emulator" else 2**28
+    count = 2**30 if device == "emulator" else 2**29
     turns.on(device).compile(ramp(1), 1)
     with mj.Queue(device) as a, mj.Queue(device) as b:
         b.submit(twice, ramp()).result()
