@@ -252,7 +252,7 @@ def test_a_run_that_python_ends_with_is_lost_without_a_word() -> None:
     assert not alive(int(done.stdout))
 
 
-def test_threads_take_turns() -> None:
+def test_threads_have_results_of_their_own() -> None:
     wrong: list[int] = []
 
     def work(seed: int) -> None:
@@ -268,6 +268,65 @@ def test_threads_take_turns() -> None:
     for w in workers:
         w.join()
     assert not wrong
+
+
+def test_runs_of_two_threads_overlap() -> None:
+    """A run that does not end keeps nobody else from running."""
+    endless = build("while (a[0] == 0) o[1] = 1;")
+    ended: list[str] = []
+
+    def work() -> None:
+        with pytest.raises(DeviceFault) as caught:
+            launch(endless, [ints(), zeros()], threads=1)
+        ended.append(caught.value.slug)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not (busy := [w for w in process._workers if w.lock.locked() and w._process]):
+        time.sleep(0.01)
+    for _ in range(3):
+        o = zeros()
+        launch(build(COPY), [ints(), o], threads=64)
+        np.testing.assert_array_equal(o, ints())
+    assert not ended
+    running = busy[0]._process
+    assert running is not None
+    time.sleep(
+        0.2
+    )  # the kernel has begun: a worker that is killed before may be taken for one that was never there
+    running.kill()
+    thread.join()
+    assert ended == ["emulator-ended"]
+
+
+def test_there_are_not_more_workers_than_may_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    most, running, lock = 0, 0, threading.Lock()
+
+    def run(self: process.Worker, what: process.Run) -> tuple[faults.Fault, ...]:
+        nonlocal most, running
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.001)
+        with lock:
+            running -= 1
+        return ()
+
+    monkeypatch.setattr(process.Worker, "run", run)
+    kernel = build(COPY)
+
+    def work() -> None:
+        for _ in range(20):
+            launch(kernel, [ints(), zeros()], threads=1)
+
+    threads = [threading.Thread(target=work) for _ in range(3 * process.MOST_WORKERS)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert most == process.MOST_WORKERS
+    assert len(process._workers) <= process.MOST_WORKERS
+    assert not any(w.lock.locked() for w in process._workers)
 
 
 def _open_files() -> int:
