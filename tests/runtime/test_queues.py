@@ -401,6 +401,19 @@ def test_a_signal_behind_an_error_is_not_given() -> None:
     assert ran == [2]
 
 
+def test_dropped_work_does_not_hold_what_comes_later(gate: threading.Event) -> None:
+    a, b = mj.Queue("cpu"), mj.Queue("cpu")
+    a.submit(gate.wait)
+    first = a.submit(twice, ramp())
+    dropped = b.submit(twice, first)
+    with pytest.raises(KeyError), b:
+        raise KeyError(1)
+    assert dropped.done()
+    gate.set()
+    first.result()[0] = 7
+    a.finish()
+
+
 def test_an_error_in_the_block_drops_what_has_not_begun(gate: threading.Event) -> None:
     x, event, ran, q = ramp(), mj.Event(), list[int](), mj.Queue("cpu")
     q.wait_for(event, 1)

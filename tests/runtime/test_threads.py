@@ -150,6 +150,31 @@ def test_the_main_threads_choice_changes_while_others_call() -> None:
         assert all(m.launcher.device.name == key[0] for m in made)
 
 
+def test_a_choice_during_a_call_does_not_change_where_the_next_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    jitted = mj.jit(lambda x: x * 7)
+    here = type(devices.chosen)
+    here.value = "cpu"
+    call = launch.Launcher.__call__
+
+    def changed(self: launch.Launcher, *args: Any) -> Any:
+        result = call(self, *args)
+        here.value = "emulator"
+        return result
+
+    for f in (lambda: line(ramp(5), 7, 0), lambda: jitted(ramp(5))):
+        here.value = "cpu"
+        with monkeypatch.context() as patch:
+            patch.setattr(launch.Launcher, "__call__", changed)
+            f()
+        assert here.value == "emulator"
+        runs: list[process.Run] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(process.Worker, "run", lambda _, what, runs=runs: runs.append(what) or ())
+            with pytest.raises(mj.DeviceFault, match="did not run"):
+                f()
+        assert len(runs) == 1
+
+
 def test_a_function_is_traced_once_for_each_signature() -> None:
     traces: list[tuple[Any, ...]] = []
 
