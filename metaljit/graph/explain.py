@@ -8,21 +8,26 @@ from ..extents import show
 
 
 def text(graph: g.Graph, planned: Planned) -> str:
-    plan = planned.plan
-    kernels = len(plan.steps)
-    lines = [f"{plan.name}: {kernels} kernel{'' if kernels == 1 else 's'}"]
-    why = {d.ref: d for d in planned.fusion.decisions}
-    for k, (step, group) in enumerate(zip(plan.steps, planned.fusion.groups, strict=True)):
-        shape = ", ".join(show(graph.extent(e)) for e in graph.nodes[group.roots[0]].shape)
+    kernels = len(planned.plan.programs)
+    lines = [f"{planned.plan.name}: {kernels} kernel{'' if kernels == 1 else 's'}"]
+    steps = iter(planned.plan.programs)
+    for region in planned.regions:
+        why = {d.ref: d for d in region.fusion.decisions}
+        for group in region.fusion.groups:
+            shape = ", ".join(show(graph.extent(e)) for e in graph.nodes[group.roots[0]].shape)
+            lines.append(f"kernel over ({shape})")
+            for ref in group.roots:
+                lines.append(f"  stores {described(graph, ref)}: {why[ref].why}")
+        inlined = [d for d in region.fusion.decisions if not d.stored and d.places > 1]
+        lines += [
+            f"computed at {d.places:.0f} places rather than stored: {described(graph, d.ref)}"
+            for d in inlined
+        ]
+    for step in steps:
         cost = step.program.cost
-        lines.append(f"kernel {k} over ({shape}): {', '.join(step.arrays)}")
-        lines.append(f"  {cost.operations} operations and {cost.nbytes} bytes an element")
-        for ref in group.roots:
-            lines.append(f"  stores {described(graph, ref)}: {why[ref].why}")
-    inlined = [d for d in planned.fusion.decisions if not d.stored and d.places > 1]
-    lines += [
-        f"computed at {d.places:.0f} places rather than stored: {described(graph, d.ref)}" for d in inlined
-    ]
+        lines.append(
+            f"{', '.join(step.arrays)}: {cost.operations} operations and {cost.nbytes} bytes an element"
+        )
     return "\n".join(lines)
 
 

@@ -344,7 +344,7 @@ def test_a_queue_that_is_dropped_tells_its_error(capsys: pytest.CaptureFixture[s
 
 
 def test_work_behind_an_error_does_not_run(gate: threading.Event) -> None:
-    q, ran = mj.Queue("cpu", name="q"), []
+    q, ran = mj.Queue("cpu", name="q"), list[int]()
     q.submit(gate.wait)
     first = q.submit(divmod, 1, 0)
     second = q.submit(ran.append, 2)

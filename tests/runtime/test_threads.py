@@ -161,7 +161,8 @@ def test_a_choice_during_a_call_does_not_change_where_the_next_runs(monkeypatch:
         here.value = "emulator"
         return result
 
-    for f in (lambda: line(ramp(5), 7, 0), lambda: jitted(ramp(5))):
+    calls: list[Callable[[], Any]] = [lambda: line(ramp(5), 7, 0), lambda: jitted(ramp(5))]
+    for f in calls:
         here.value = "cpu"
         with monkeypatch.context() as patch:
             patch.setattr(launch.Launcher, "__call__", changed)
@@ -195,7 +196,7 @@ def test_a_function_is_traced_once_for_each_signature() -> None:
 
 
 def test_queues_and_threads_together(device: str) -> None:
-    kernels = [line, mj.jit(lambda x, a, b: a * x + b)]
+    kernels: list[Any] = [line, mj.jit(lambda x, a, b: a * x + b)]
     queues = [mj.Queue(device) for _ in range(3)]
 
     def work(k: int) -> None:
