@@ -21,6 +21,7 @@ from metaljit.runtime.arguments import Plain, admit, scalar
 from metaljit.runtime.array import Array, allocate
 from metaljit.runtime.device import RAN, Device, Dispatch, Operand
 from metaljit.runtime.launch import Launcher, operand
+from metaljit.runtime.profile import watched
 from metaljit.runtime.results import Memory, as_numpy
 from metaljit.runtime.shapes import Shape, bind, shape_of
 from metaljit.runtime.warm import Warm
@@ -114,9 +115,11 @@ class _State:
         for place in run.zeroed:
             as_numpy(memories[place]).fill(0)  # type: ignore[arg-type]
         operands: list[Operand] = [operand(memories[k]) for k in run.slots]  # type: ignore[arg-type]
-        words = run.dispatch(operands, run.pack([numbers[k] for k in run.numbers]))
+        launcher = run.launcher
+        dispatch = watched(run.dispatch, launcher.label, launcher.program, self.env, launcher.device)
+        words = dispatch(operands, run.pack([numbers[k] for k in run.numbers]))
         if words[0] != RAN or words[1]:
-            raise run.launcher.failure(words, self.env)
+            raise launcher.failure(words, self.env)
 
     def _repeat(self, turns: _Turns) -> None:
         """What a turn writes is the next one's values, and takes the memory of those before the last."""
@@ -203,6 +206,9 @@ class PlanLauncher:
         self._launchers = (
             {} if self._lone else {id(step): Launcher(device, step.program) for step in plan.programs}
         )
+        if len(self._launchers) > 1:
+            for k, launcher in enumerate(self._launchers.values()):
+                launcher.label = f"{plan.name}[{k}]"
         self._arrays = [(i, p) for i, p in enumerate(plan.params) if isinstance(p, ArrayParam)]
         self._scalars = [(i, p) for i, p in enumerate(plan.params) if isinstance(p, ScalarParam)]
         repeats = list(_repeats(plan.steps))

@@ -105,7 +105,9 @@ class Expansion:
         match s:
             case ir.If():
                 out.append(
-                    replace(s, condition=go(s.condition), then=self.block(s.then), orelse=self.block(s.orelse))
+                    replace(
+                        s, condition=go(s.condition), then=self.block(s.then), orelse=self.block(s.orelse)
+                    )
                 )
             case ir.For():
                 out.append(replace(s, start=go(s.start), stop=go(s.stop), body=self.block(s.body)))

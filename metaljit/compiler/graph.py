@@ -208,7 +208,8 @@ class Ruled:
 
 @frozen
 class Call:
-    """A map kernel. `key` names the kernel as it is specialised here; a vector argument is a tuple of constants.
+    """A map kernel. `key` names the kernel as it is specialised, and by its operands the extents that it has here; a
+    vector argument is a tuple of constants.
 
     `dtype` and `shape` are those of its first result.
     """

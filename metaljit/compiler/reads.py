@@ -141,7 +141,9 @@ class Reads:
         return self.found
 
     def resolved(self, e: ir.Expr) -> ir.Expr:
-        return rewrite.expression(e, lambda x: self.lets.get(x.var.number, x) if isinstance(x, ir.Read) else x)
+        return rewrite.expression(
+            e, lambda x: self.lets.get(x.var.number, x) if isinstance(x, ir.Read) else x
+        )
 
     def _bound(self, e: ir.Expr) -> Poly | None:
         p = self.polynomial(self.resolved(e))

@@ -38,7 +38,9 @@ def adjoint(
     assert isinstance(node, g.Call)
     instance = trace.graph.kernels[node.key]
     if not isinstance(instance, Instance):
-        raise TypeFault(_refused(instance.function.name, "it is itself a derivative", trace.graph.spans[call]))
+        raise TypeFault(
+            _refused(instance.function.name, "it is itself a derivative", trace.graph.spans[call])
+        )
     found: dict[str, Traced] = {}
     if all(c is None for c in cotangents):
         return found
@@ -93,9 +95,7 @@ class _Derived:
         made = self._node(Adjoint(self.instance, name, "sum", free), F32, shape)
         return reduce("sum", made, range(array.ndim, len(shape))) if free else made
 
-    def _scattered(
-        self, name: str, array: Traced, number: int, group: Group, analysis: Analysis
-    ) -> Traced:
+    def _scattered(self, name: str, array: Traced, number: int, group: Group, analysis: Analysis) -> Traced:
         if isinstance(self.instance.spec.arrays[name].element, Vec):
             raise NoDerivative("a vector is read at an index that cannot be solved", group.read.span)
         shape = (*self.shape, *(self._turns(t, group, analysis) for t, _ in group.read.used))

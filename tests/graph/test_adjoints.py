@@ -53,7 +53,9 @@ def wide(u: f32[H, W], w: f32[5, 5]) -> f32[H, W]:
 
 def stencil(u: Any, w: Any, mode: str) -> Any:
     r = len(w) // 2
-    wide = np.pad(u, r, mode={"symmetric": "symmetric", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}[mode])
+    wide = np.pad(
+        u, r, mode={"symmetric": "symmetric", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}[mode]
+    )
     h, v = u.shape
     return sum(w[i, j] * wide[i : i + h, j : j + v] for i in range(len(w)) for j in range(len(w)))
 
@@ -424,7 +426,9 @@ def reference(name: str) -> tuple[Callable[..., Any], list[Any]]:
     by = weights(like)
     # exact but for rounding: with the kernel's own f32 numbers, steps are large, and the functions nearly linear
     return loss(f, like), differences(
-        lambda *x: float((np.asarray(run(*(v.astype(np.float32) for v in x)), np.float64) * by).sum()), args, 2**-7
+        lambda *x: float((np.asarray(run(*(v.astype(np.float32) for v in x)), np.float64) * by).sum()),
+        args,
+        2**-7,
     )
 
 

@@ -374,9 +374,7 @@ class _Lowering:
 
         def add() -> None:
             found = self._pull(group, (*at, *turns, *place))
-            self.body.set(
-                self.total, ir.Apply("add", (ir.Read(self.total), found.expr), F32), self.span
-            )
+            self.body.set(self.total, ir.Apply("add", (ir.Read(self.total), found.expr), F32), self.span)
 
         if not tests:
             add()
@@ -440,9 +438,7 @@ class _Lowering:
             raise InternalError(f"a read of {self.called.param!r} is new here", self.span)
         chosen = {r.call: r for r in found if r.key == group.read.key}
         pins = {
-            var.number: k.expr
-            for r in chosen.values()
-            for (_, var), k in zip(r.used, turns, strict=True)
+            var.number: k.expr for r in chosen.values() for (_, var), k in zip(r.used, turns, strict=True)
         }
         return chosen, pins
 

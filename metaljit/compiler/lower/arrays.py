@@ -139,7 +139,9 @@ def read(body: Body, view: View, indices: Sequence[Value], span: Span) -> Value:
             if extent.poly is None or not body.unit.facts.proves(extent.poly - 1):
                 inside.append(
                     Typed(
-                        ir.InRange(ZERO, extent.expr, not is_margin(body.unit, Typed(ZERO, Poly.of(0)), extent))
+                        ir.InRange(
+                            ZERO, extent.expr, not is_margin(body.unit, Typed(ZERO, Poly.of(0)), extent)
+                        )
                     )
                 )
     if view.computed is not None:

@@ -459,7 +459,7 @@ class Composer:
         return found
 
     def specialised(self, instance: Instance) -> Specialisation:
-        """A kernel's types and extents, these as they stand for all equal ones."""
+        """A kernel's types, and its extents as they are called now: some may have been found equal after it was traced."""
         extents = {name: self.graph.extent(e) for name, e in instance.spec.extents.items()}
         return replace(instance.spec, extents=extents)
 

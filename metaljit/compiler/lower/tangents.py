@@ -373,7 +373,9 @@ def _in_range(s: ir.For, at: ir.Expr) -> ir.Expr:
     """Whether a loop has a turn."""
     up = s.step > 0
     low, high = ("greater_equal", "less") if up else ("less_equal", "greater")
-    found: ir.Expr = ir.Apply("logical_and", (ir.Apply(low, (at, s.start), BOOL), ir.Apply(high, (at, s.stop), BOOL)), BOOL)
+    found: ir.Expr = ir.Apply(
+        "logical_and", (ir.Apply(low, (at, s.start), BOOL), ir.Apply(high, (at, s.stop), BOOL)), BOOL
+    )
     if abs(s.step) == 1:
         return found
     apart = ir.Apply("subtract", (at, s.start) if up else (s.start, at), I32)
@@ -404,7 +406,9 @@ def _needed(body: Sequence[ir.Stmt]) -> set[int]:
             case ir.LocalArray(local):
                 values.setdefault(local.number, []).extend(s.values)
             case ir.LocalStore(local, offset, value, guard):
-                values.setdefault(local.number, []).extend([offset, value, *([guard] if guard is not None else [])])
+                values.setdefault(local.number, []).extend(
+                    [offset, value, *([guard] if guard is not None else [])]
+                )
             case _:
                 todo += expressions(s)
     found: set[int] = set()
