@@ -7,18 +7,17 @@ not have by a reduction; anything else is scattered.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from ..compiler import graph as g
+from ..compiler import ir
 from ..compiler.expand import NoDerivative
 from ..compiler.lower import composed
 from ..compiler.lower.adjoint import Adjoint, Analysis, analysed
 from ..compiler.lower.instance import Instance
-from ..compiler.lower.values import Fault
 from ..compiler.reads import MARK, Group
 from ..compiler.usage import expressions, walk, walk_expressions
-from ..compiler import ir
 from ..dtypes import F32, I32, DType, Vec
 from ..extents import Extent, Lit
 from ..source import Diagnostic, TypeFault
@@ -111,15 +110,15 @@ class _Derived:
         start = turns.start.constant if turns.start is not None else None
         if turns.step != 1 or start != 0 or turns.stop is None:
             raise NoDerivative("it reads at an index that cannot be solved, in a loop", group.read.span)
-        count = turns.stop.constant
-        if count is not None:
-            return Lit(count)
-        ((monomial, c),) = turns.stop.terms.items() if len(turns.stop.terms) == 1 else (((), 0),)
-        meaning = group.read.space.meanings[monomial[0]] if len(monomial) == 1 and c == 1 else ("", "")
-        uniform = analysis.uniforms.get(meaning[1]) if meaning[0] == "u" else None
-        if uniform is None or uniform.value is None:
-            raise NoDerivative("it reads at an index that cannot be solved, in a loop", group.read.span)
-        return uniform.value
+        if turns.stop.constant is not None:
+            return Lit(turns.stop.constant)
+        for monomial, c in turns.stop.terms.items():
+            if len(turns.stop.terms) == 1 and len(monomial) == 1 and c == 1:
+                meaning = group.read.space.meanings[monomial[0]]
+                uniform = analysis.uniforms.get(meaning[1]) if meaning[0] == "u" else None
+                if uniform is not None and uniform.value is not None:
+                    return uniform.value
+        raise NoDerivative("it reads at an index that cannot be solved, in a loop", group.read.span)
 
     def _node(self, called: Adjoint, dtype: DType, shape: Sequence[Extent]) -> Traced:
         """A call of a derivative, with those arguments alone that it reads."""

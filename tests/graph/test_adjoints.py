@@ -10,8 +10,7 @@ import pytest
 
 import metaljit as mj
 from metaljit import ops
-from metaljit.lang import border, f16, f32, f32x2, i32, local_array, position
-from metaljit.lang import exp, tanh, where
+from metaljit.lang import border, exp, f32, f32x2, i32, local_array, position, tanh, where
 
 H, W = mj.dims("H W")
 N, M, K = mj.dims("N M K")

@@ -10,7 +10,7 @@ are elements at p and k, and the indices where they belong: the graph scatters t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -347,23 +347,29 @@ class _Lowering:
                     ir.Apply("equal", (self._value(space, value, known).expr, ir.Const(0, I32)), BOOL)
                 )
                 self._steps(group, rest, known, [*tests, zero], place)
-            case Solve(symbol, coefficient, remainder):
-                value = self._value(space, remainder if coefficient < 0 else -remainder, known)
-                divisor = abs(coefficient)
-                if divisor > 1:
-                    value = self.body.let("n", value, self.span)
-                    left = self._int("%", value, Number(divisor))
-                    tests = [*tests, Typed(ir.Apply("equal", (left.expr, ir.Const(0, I32)), BOOL))]
-                    value = self._int("//", value, Number(divisor))
-                if not isinstance(value.expr, ir.Read | ir.Const | ir.Uniform):
-                    value = self.body.let("p", value, self.span)
-                match space.meanings[symbol]:
-                    case ("p", axis):
-                        extent = self.shape[axis]
-                        if not arrays.proved(self.body, value, extent):
-                            inside = ir.InRange(value.expr, extent.expr, not self._margin(value, extent))
-                            tests = [*tests, Typed(inside)]
-                self._steps(group, rest, known | {symbol: value}, tests, place)
+            case Solve(symbol):
+                place_of, tests = self._solved(space, step, known, tests)
+                self._steps(group, rest, known | {symbol: place_of}, tests, place)
+
+    def _solved(
+        self, space: Space, step: Solve, known: Mapping[int, Typed], tests: list[Typed]
+    ) -> tuple[Typed, list[Typed]]:
+        """The value of an unknown, and what has to hold so that it is one."""
+        value = self._value(space, step.rest if step.coefficient < 0 else -step.rest, known)
+        divisor = abs(step.coefficient)
+        if divisor > 1:
+            value = self.body.let("n", value, self.span)
+            left = self._int("%", value, Number(divisor))
+            tests = [*tests, Typed(ir.Apply("equal", (left.expr, ir.Const(0, I32)), BOOL))]
+            value = self._int("//", value, Number(divisor))
+        if not isinstance(value.expr, ir.Read | ir.Const | ir.Uniform):
+            value = self.body.let("p", value, self.span)
+        match space.meanings[step.symbol]:
+            case ("p", axis) if not arrays.proved(self.body, value, self.shape[axis]):
+                extent = self.shape[axis]
+                inside = ir.InRange(value.expr, extent.expr, not self._margin(value, extent))
+                tests = [*tests, Typed(inside)]
+        return value, tests
 
     def _add(
         self, group: Group, known: Mapping[int, Typed], tests: list[Typed], place: tuple[Typed, ...]
@@ -391,7 +397,10 @@ class _Lowering:
         """What a position at turns contributes to the element at an index: a function of all of these."""
         key = ("pull", self.node, self.analysis.groups.index(group))
         name = f"{self.instance.function.name}_pull"
-        lower: Callable[[tuple[Typed, ...]], Body] = lambda entered: self._pulled(group, entered)
+
+        def lower(entered: tuple[Typed, ...]) -> Body:
+            return self._pulled(group, entered)
+
         return self.composer.function(self.body, key, name, passed, (F32,), lower, self.span)[0]
 
     def _pulled(self, group: Group, entered: tuple[Typed, ...]) -> Body:

@@ -449,7 +449,9 @@ class Composer:
                 return self.instance(instance, node, entered, self._own_view, self.number)
 
         if isinstance(called, adjoint.Adjoint):
-            return self.function(body, ("call", ref), called.function.name, indices, node.results, lower, span)
+            return self.function(
+                body, ("call", ref), called.function.name, indices, node.results, lower, span
+            )
         lanes = instance.spec.results[0].element
         place = indices[:-1] if isinstance(lanes, Vec) else indices
         types = tuple(r.element for r in instance.spec.results)

@@ -154,7 +154,7 @@ class Tangents:
         assert self.span is not None
         given = [v if isinstance(v, Typed) else Literal(v) for v in values]
         found = arithmetic.apply(self.body, OPERATIONS[op], given, self.span)
-        return Typed(ir.Const(found.value, BOOL)) if isinstance(found, Literal) else found
+        return Typed(ir.Const(bool(found.value), BOOL)) if isinstance(found, Literal) else found
 
     def _kept(self, e: ir.Expr) -> ir.Expr:
         if isinstance(e, ir.Const | ir.Read | ir.Uniform):
