@@ -14,7 +14,7 @@ from ..compiler import graph as g
 from ..compiler import ir
 from ..compiler.expand import NoDerivative
 from ..compiler.lower import composed
-from ..compiler.lower.adjoint import Adjoint, Analysis, analysed
+from ..compiler.lower.adjoint import KNOWN, Adjoint, Analysis, analysed
 from ..compiler.lower.instance import Instance
 from ..compiler.reads import MARK, Group
 from ..compiler.usage import expressions, walk, walk_expressions
@@ -74,10 +74,12 @@ class _Derived:
         self.shape = node.shape[:-1] if lanes else node.shape
 
     def by(self, name: str) -> Traced | None:
-        stored = {of: f"a{of}" for of in g.operands(self.node)}
+        stored = _stored(self.trace.graph, self.node)
         group = composed.Group("alone", (self.call,), stored)
         composer = composed.opened(self.trace.graph, group, "map", "precise").composer
         analysis = analysed(composer, self.instance, self.node, name)
+        if composer.unit.diagnostics:
+            raise TypeFault(*composer.unit.diagnostics)
         ref = dict(self.node.arguments)[name]
         assert isinstance(ref, int)
         array = Traced(self.trace, ref)
@@ -147,7 +149,7 @@ class _Derived:
         graph = g.Graph(
             [*known.nodes, trial], [*known.spans, known.spans[self.call]], known.kernels, same=known.same
         )
-        stored = {of: f"a{of}" for of in g.operands(trial)}
+        stored = _stored(graph, trial)
         group = composed.Group("alone", (len(graph.nodes) - 1,), stored)
         lowered = composed.lower_group(graph, group)
         bodies = [lowered.kernel.body, *(f.body for f in lowered.kernel.functions)]
@@ -160,3 +162,8 @@ class _Derived:
             if isinstance(e, ir.Load)
         }
         return {of for of, name in stored.items() if name in names}
+
+
+def _stored(graph: g.Graph, node: g.Call) -> dict[g.Ref, str]:
+    """All arguments read from memory, but for numbers that are known there."""
+    return {of: f"a{of}" for of in g.operands(node) if not isinstance(graph.nodes[of], KNOWN)}

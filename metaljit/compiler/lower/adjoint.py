@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+import typing
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from metaljit.grammar import tree
 
@@ -25,7 +26,7 @@ from ...source import InternalError, Span
 from .. import ir, rewrite
 from ..bounds import Poly
 from ..expand import Expansion, NoDerivative
-from ..graph import Call
+from ..graph import Call, Count, Fill, Number
 from ..reads import MARK, Each, Group, Read, Reads, Solve, Space, Test, groups, substituted
 from . import arithmetic, arrays, kernel
 from .arithmetic import join_conditions
@@ -35,13 +36,13 @@ from .instance import Instance
 from .literals import typed
 from .loops import loop_symbol
 from .tangents import Tangents, alive, number
-from .values import Literal as Number
-from .values import Typed, Value, View
+from .values import Literal, Typed, Value, View
 
 if TYPE_CHECKING:
     from .composed import Composer
 
 Reach: TypeAlias = tuple[tuple[int, int], ...]  # how far reads go beyond each axis, before and behind
+KNOWN = (Fill, Number, Count)  # numbers that an index is solved with, whatever is fused
 REACHES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 64)
 
 
@@ -56,7 +57,7 @@ class Adjoint:
 
     primal: Instance
     param: str
-    part: Literal["sum", "term"] | int
+    part: typing.Literal["sum", "term"] | int
     free: tuple[int, ...] = ()
     number: int = 0
 
@@ -135,7 +136,8 @@ def _marked(
         return View(buffer, type.element, shape, param.span, (None,) * len(shape), computed=computed)
 
     def scalar(inner: Body, value: Any, type: Any, param: Any) -> Typed:
-        if param.name in params:
+        known = not isinstance(value, int) or isinstance(composer.graph.nodes[value], KNOWN)
+        if param.name in params or not known:
             return Typed(ir.Call(MARK + param.name, (), type))
         return composer.number(inner, value, type, param)
 
@@ -272,7 +274,7 @@ class _Lowering:
         for index, extent, ends in zip(place, self.extents, reach, strict=True):
             if any(ends):
                 most = max(ends) + 1
-                for moved in (self._int("-", index, Number(most)), self._int("+", index, Number(most))):
+                for moved in (self._int("-", index, Literal(most)), self._int("+", index, Literal(most))):
                     always = not self._margin(moved, extent)
                     inner.append(Typed(ir.InRange(moved.expr, extent.expr, always)))
         near = ir.Apply("logical_not", (join_conditions("and", inner).expr,), BOOL)
@@ -304,8 +306,8 @@ class _Lowering:
         with self._each("t", _constant(0), _constant(1 + before + behind), 1) as t:
             away = ir.Apply("greater", (t.expr, ir.Const(0, I32)), BOOL)
             low = ir.Apply("less_equal", (t.expr, ir.Const(before, I32)), BOOL)
-            end = self._int("+", self.extents[axis], Number(-before - 1))
-            beyond = ir.Choose(low, self._int("-", Number(0), t).expr, self._int("+", end, t).expr)
+            end = self._int("+", self.extents[axis], Literal(-before - 1))
+            beyond = ir.Choose(low, self._int("-", Literal(0), t).expr, self._int("+", end, t).expr)
             index = self.body.let("j", Typed(ir.Choose(away, beyond, place[axis].expr)), self.span)
             self._outside(group, reach, place, [*targets, index], [*moved, away], lane, free)
 
@@ -359,9 +361,9 @@ class _Lowering:
         divisor = abs(step.coefficient)
         if divisor > 1:
             value = self.body.let("n", value, self.span)
-            left = self._int("%", value, Number(divisor))
+            left = self._int("%", value, Literal(divisor))
             tests = [*tests, Typed(ir.Apply("equal", (left.expr, ir.Const(0, I32)), BOOL))]
-            value = self._int("//", value, Number(divisor))
+            value = self._int("//", value, Literal(divisor))
         if not isinstance(value.expr, ir.Read | ir.Const | ir.Uniform):
             value = self.body.let("p", value, self.span)
         match space.meanings[step.symbol]:
@@ -519,7 +521,7 @@ class _Lowering:
             Typed(ir.InRange(a, typed(self.unit.extent(n), self.span, I32).expr, True))
             for a, n in zip(e.args, shape, strict=True)
         ]
-        zero = convert(self.body, Number(0), e.type, self.span).expr
+        zero = convert(self.body, Literal(0), e.type, self.span).expr
         return ir.Choose(join_conditions("and", inside).expr, real, zero)
 
     def _index(self, group: Group, entered: tuple[Typed, ...], axis: int) -> ir.Expr:
@@ -560,13 +562,13 @@ class _Lowering:
 
     def _value(self, space: Space, p: Poly, known: Mapping[int, Typed]) -> Typed:
         """A polynomial as a value."""
-        total: Value = Number(0)
+        total: Value = Literal(0)
         for monomial, c in sorted(p.terms.items(), key=lambda t: (-len(t[0]), t[0])):
-            product: Value = Number(c)
+            product: Value = Literal(c)
             for s in monomial:
                 factor = self._symbol(space, s, known)
-                product = factor if product == Number(1) else self._int("*", product, factor)
-            total = product if total == Number(0) else self._int("+", total, product)
+                product = factor if product == Literal(1) else self._int("*", product, factor)
+            total = product if total == Literal(0) else self._int("+", total, product)
         return typed(total, self.span, I32)
 
     def _symbol(self, space: Space, symbol: int, known: Mapping[int, Typed]) -> Typed:
@@ -579,7 +581,7 @@ class _Lowering:
                 return Typed(ir.Uniform(name, I32), self.unit.extent_polys.get(name))
             case ("q", *_):
                 dividend, divisor = space.quotients[symbol]
-                return self._int("//", self._value(space, dividend, known), Number(divisor))
+                return self._int("//", self._value(space, dividend, known), Literal(divisor))
             case _:
                 raise AssertionError(space.meanings[symbol])
 
