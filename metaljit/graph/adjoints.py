@@ -14,8 +14,9 @@ from ..compiler import graph as g
 from ..compiler import ir
 from ..compiler.expand import NoDerivative
 from ..compiler.lower import composed
-from ..compiler.lower.adjoint import KNOWN, Adjoint, Analysis, analysed
+from ..compiler.lower.adjoint import Adjoint
 from ..compiler.lower.instance import Instance
+from ..compiler.lower.marked import KNOWN, Analysis, analysed
 from ..compiler.reads import MARK, Group
 from ..compiler.usage import expressions, walk, walk_expressions
 from ..dtypes import F32, I32, DType, Vec

@@ -10,7 +10,7 @@ import pytest
 
 import metaljit as mj
 from metaljit import ops
-from metaljit.lang import border, exp, f32, f32x2, i32, local_array, position, tanh, where
+from metaljit.lang import border, exp, f16, f32, f32x2, i32, local_array, position, tanh, where
 
 H, W = mj.dims("H W")
 N, M, K = mj.dims("N M K")
@@ -257,6 +257,40 @@ def newton(u: f32[N]) -> f32[N]:
     return x
 
 
+@mj.kernel
+def shifted(u: f32[N], by: i32) -> f32[N]:
+    u = border(u, "wrap")
+    i = position()
+    return u[i + by] * u[i]
+
+
+@mj.kernel
+def halves(u: f16[N], k: f16) -> f16[N]:
+    u = border(u, "edge")
+    i = position()
+    return u[i - 1] * u[i] + k
+
+
+@mj.function
+def first_above(x):
+    for k in range(4):
+        if x * k > 1:
+            return x * k
+    return x
+
+
+@mj.kernel
+def left(u: f32[N]) -> f32[N]:
+    i = position()
+    return first_above(u[i])
+
+
+@mj.kernel
+def stepped(u: f32[N]) -> i32[N]:
+    i = position()
+    return i32(u[i])
+
+
 def a(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).uniform(-1.5, 1.5, shape).astype(np.float32)
 
@@ -452,3 +486,53 @@ def test_a_derivative_is_the_same_to_the_bit_unfused(name: str) -> None:
     alone = mj.jit(fuse=False)(lambda *x: mj.grad(run, argnums=every)(*x))(*args)
     for x, y in zip(fused, alone, strict=True):
         assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_an_index_with_a_number_is_solved_or_scattered(fuse: bool) -> None:
+    u, by = a(7), weights(np.zeros(7)).astype(np.float32)
+    wanted = differences(lambda u: (np.roll(u, -2) * u * by).sum(), (u,))[0]
+
+    def of(shift: Callable[[Any], Any]) -> Callable[..., Any]:
+        return lambda u, s: mj.grad(lambda v: (shifted(v, shift(s)) * by).sum())(u)
+
+    for shift, s in ((lambda s: s, 2), (lambda s: s, -5), (lambda s: 2, 0), (lambda s: s * 2, 1)):
+        np.testing.assert_allclose(mj.jit(fuse=fuse)(of(shift))(u, s), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_derivatives_of_16_bit_floats_have_their_type(device: str) -> None:
+    u = np.linspace(-1, 2, 6).astype(np.float16)
+    with mj.use_device(device):
+        du, dk = mj.grad(lambda u, k: halves(u, k).sum(), argnums=(0, 1))(u, np.float16(0.5))
+    assert (du.dtype, dk.dtype) == (np.float16, np.float16)
+    wanted = differences(lambda u: (np.concatenate([u[:1], u[:-1]]) * u).sum(), (u,))[0]
+    np.testing.assert_allclose(np.asarray(du, np.float32), wanted, atol=4e-3)
+    assert dk == 6
+
+
+def test_integers_have_no_derivative() -> None:
+    u = a(6)
+    np.testing.assert_array_equal(mj.grad(lambda u: (stepped(u) * u).sum())(u), np.trunc(u))
+
+
+def test_a_new_size_is_derived_by_the_same_program() -> None:
+    step = mj.jit(lambda u, w: mj.grad(lambda v: convolved(v, w).sum())(u))
+    w = a(3, 3, seed=1)
+    for shape in ((2, 2), (3, 9), (40, 70)):
+        u = a(*shape)
+        wanted = differences(lambda u: stencil(u, np.float64(w), "reflect").sum(), (u[:9, :9],))[0]
+        np.testing.assert_allclose(step(u[:9, :9], w), wanted, rtol=1e-4, atol=1e-4)
+        assert step(u, w).shape == shape
+
+
+def test_what_has_no_derivative_is_told_at_its_line() -> None:
+    with pytest.raises(mj.TypeFault, match="returns from within a loop") as caught:
+        mj.grad(lambda u: left(u).sum())(a(5))
+    assert caught.value.slug == "no-derivative"
+    assert "for k in range(4)" in str(caught.value)
+
+
+def test_a_derivative_of_a_derivative_is_refused() -> None:
+    with pytest.raises(mj.TypeFault, match="itself a derivative") as caught:
+        mj.grad(lambda u: (mj.grad(lambda v: (turned(v) * 2).sum())(u) ** 2).sum())(a(4, 5))
+    assert caught.value.slug == "no-derivative"

@@ -19,7 +19,8 @@ from ...operations import OPERATIONS
 from ...source import Span
 from .. import ir
 from ..expand import NoDerivative, renamed
-from ..usage import expressions, walk, walk_expressions
+from ..sums import adds_up, carried, in_range, without
+from ..usage import walk
 from . import arithmetic
 from .body import Body
 from .values import Literal, Typed
@@ -255,7 +256,7 @@ class Tangents:
         at = self.pins.get(s.var.number)
         if at is None:
             self.body.emit(replace(s, body=self._nested(s.body)))
-        elif self._adds_up(s):
+        elif adds_up(s, self.active):
             self._one_turn(s, at)
         else:
             self.gates.append(ir.Apply("equal", (ir.Read(s.var), at), BOOL))
@@ -266,39 +267,11 @@ class Tangents:
         """The loop for its values, then the turn of the seed for the derivatives."""
         self.body.emit(s)
         inner = self._nested(s.body)
-        carried = _carried(s.body)
+        held = carried(s.body)
         after = ir.Apply("add", (at, ir.Const(1, I32)), I32, True)
-        one = ir.For(s.var, at, after, 1, _without(inner, carried), s.span)
-        inside = _in_range(s, at)
+        one = ir.For(s.var, at, after, 1, without(inner, held), s.span)
+        inside = in_range(s, at)
         self.body.emit(ir.If(inside, renamed((one,), self.body.unit.number), (), s.span))
-
-    def _adds_up(self, s: ir.For) -> bool:
-        """Whether the turns do not need one another: what they carry is added to, and read nowhere else."""
-        carried = _carried(s.body)
-        own = {x.local.number for x in walk(s.body) if isinstance(x, ir.LocalArray)}
-        if _leaves(s.body):
-            return False
-        for x in walk(s.body):
-            read = {
-                e.var.number
-                for top in expressions(x)
-                for e in walk_expressions(top)
-                if isinstance(e, ir.Read)
-            }
-            match x:
-                case ir.LocalStore(local) if local.number not in own:
-                    return False
-                case ir.Assign(var, value) if var.number in carried and var.number in self.active:
-                    rest = _addends(var, value)
-                    if rest is None or any(_reads(r) & carried for r in rest):
-                        return False
-                case ir.Assign(var) if var.number in carried:
-                    if read & carried & self.active:
-                        return False
-                case _:
-                    if read & carried:
-                        return False
-        return True
 
 
 def _names(term: Any) -> list[str]:
@@ -307,149 +280,3 @@ def _names(term: Any) -> list[str]:
     if term.op in ("g", "x", "y", "z", "r"):
         return [term.op]
     return [n for a in term.args for n in _names(a)]
-
-
-def _reads(e: ir.Expr) -> set[int]:
-    return {x.var.number for x in walk_expressions(e) if isinstance(x, ir.Read)}
-
-
-def _addends(var: ir.Var, value: ir.Expr) -> tuple[ir.Expr, ...] | None:
-    """What is added to the variable, if that is all."""
-    match value:
-        case ir.Apply("add" | "subtract", (ir.Read(v), rest)) if v == var:
-            return (rest,)
-        case ir.Apply("add", (rest, ir.Read(v))) if v == var:
-            return (rest,)
-        case ir.Apply("fma", (x, y, ir.Read(v))) if v == var:
-            return (x, y)
-        case _:
-            return None
-
-
-def _carried(body: Sequence[ir.Stmt]) -> set[int]:
-    """Variables from outside that are assigned within."""
-    own = {s.var.number for s in walk(body) if isinstance(s, ir.Declare)}
-    return {s.var.number for s in walk(body) if isinstance(s, ir.Assign)} - own
-
-
-def _without(body: Sequence[ir.Stmt], assigned: set[int]) -> tuple[ir.Stmt, ...]:
-    """The statements without assignments of these variables."""
-    found: list[ir.Stmt] = []
-    for s in body:
-        match s:
-            case ir.Assign(var) if var.number in assigned:
-                continue
-            case ir.If():
-                then, orelse = _without(s.then, assigned), _without(s.orelse, assigned)
-                found.append(replace(s, then=then, orelse=orelse))
-            case ir.Loop():
-                before, inner = _without(s.before, assigned), _without(s.body, assigned)
-                found.append(replace(s, before=before, body=inner))
-            case ir.For() | ir.Once():
-                found.append(replace(s, body=_without(s.body, assigned)))
-            case _:
-                found.append(s)
-    return tuple(found)
-
-
-def _leaves(body: Sequence[ir.Stmt]) -> bool:
-    """Whether something leaves the loop that this is the body of."""
-    for s in body:
-        match s:
-            case ir.Break() | ir.Return():
-                return True
-            case ir.If():
-                if _leaves(s.then) or _leaves(s.orelse):
-                    return True
-            case ir.For() | ir.Loop() | ir.Once():
-                if any(isinstance(x, ir.Return) for x in walk(s.body)):
-                    return True
-            case _:
-                pass
-    return False
-
-
-def _in_range(s: ir.For, at: ir.Expr) -> ir.Expr:
-    """Whether a loop has a turn."""
-    up = s.step > 0
-    low, high = ("greater_equal", "less") if up else ("less_equal", "greater")
-    found: ir.Expr = ir.Apply(
-        "logical_and", (ir.Apply(low, (at, s.start), BOOL), ir.Apply(high, (at, s.stop), BOOL)), BOOL
-    )
-    if abs(s.step) == 1:
-        return found
-    apart = ir.Apply("subtract", (at, s.start) if up else (s.start, at), I32)
-    left = ir.Apply("remainder", (apart, ir.Const(abs(s.step), I32)), I32)
-    return ir.Apply("logical_and", (found, ir.Apply("equal", (left, ir.Const(0, I32)), BOOL)), BOOL)
-
-
-# ---- what nothing needs ----
-
-
-def alive(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
-    """The statements without what their returns do not need; a sum that only itself reads goes too."""
-    made = tuple(body)
-    while True:
-        kept = _kept_of(made, _needed(made))
-        if kept == made:
-            return made
-        made = kept
-
-
-def _needed(body: Sequence[ir.Stmt]) -> set[int]:
-    values: dict[int, list[ir.Expr]] = {}
-    todo: list[ir.Expr] = []
-    for s in walk(body):
-        match s:
-            case ir.Let(var, value) | ir.Declare(var, value) | ir.Assign(var, value):
-                values.setdefault(var.number, []).extend([value] if value is not None else [])
-            case ir.LocalArray(local):
-                values.setdefault(local.number, []).extend(s.values)
-            case ir.LocalStore(local, offset, value, guard):
-                values.setdefault(local.number, []).extend(
-                    [offset, value, *([guard] if guard is not None else [])]
-                )
-            case _:
-                todo += expressions(s)
-    found: set[int] = set()
-    while todo:
-        for e in walk_expressions(todo.pop()):
-            match e:
-                case ir.Read(var):
-                    number = var.number
-                case ir.LocalLoad(local):
-                    number = local.number
-                case _:
-                    continue
-            if number not in found:
-                found.add(number)
-                todo += values.get(number, [])
-    return found
-
-
-def _kept_of(body: Sequence[ir.Stmt], needed: set[int]) -> tuple[ir.Stmt, ...]:
-    found: list[ir.Stmt] = []
-    for s in body:
-        match s:
-            case ir.Let(var) | ir.Declare(var) | ir.Assign(var):
-                if var.number not in needed:
-                    continue
-            case ir.LocalArray(local) | ir.LocalStore(local):
-                if local.number not in needed:
-                    continue
-            case ir.If():
-                s = replace(s, then=_kept_of(s.then, needed), orelse=_kept_of(s.orelse, needed))
-                if not s.then and not s.orelse:
-                    continue
-            case ir.For():
-                s = replace(s, body=_kept_of(s.body, needed))
-                if not s.body:
-                    continue
-            case ir.Once():
-                s = replace(s, body=_kept_of(s.body, needed))
-            case ir.Loop():
-                s = replace(s, before=_kept_of(s.before, needed), body=_kept_of(s.body, needed))
-            case _:
-                pass
-        found.append(s)
-    return tuple(found)
