@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, TypeAlias
+from unicodedata import east_asian_width
 
 from ..frozen import frozen
 from .explain_text import amount, headline, saving
@@ -40,7 +41,7 @@ class Text:
     @property
     def width(self) -> float:
         letter = SMALL if self.faint else LETTER
-        return letter * len(self.left) + (SMALL * (len(self.right) + 2) if self.right else 0.0)
+        return letter * cells(self.left) + (SMALL * (cells(self.right) + 2) if self.right else 0.0)
 
 
 @frozen
@@ -129,7 +130,7 @@ def _kernel(kernel: Kernel) -> Part:
 
 
 def _step(step: Operation) -> list[Text]:
-    reasons = "\n".join(f"{name}: {edge.why}" for name, edge in step.edges)
+    reasons = "; ".join(_cut(f"{name}: {edge.why}", 200) for name, edge in step.edges)
     lines = [Text(_cut(f"{step.name} = {step.text}"), _cut(step.where, 24), title=reasons)]
     for name, edge in step.edges:
         places = edge.decision is not None and edge.decision.rule == "cheap" and edge.way == "here"
@@ -147,7 +148,13 @@ def _fewer(lines: Sequence[Text]) -> list[Text]:
     return [*lines[:half], Text(f"… {len(lines) - 2 * half + 1} more", faint=True), *lines[-half + 1 :]]
 
 
+def cells(text: str) -> int:
+    """Letters, of which some are two wide."""
+    return len(text) + sum(east_asian_width(c) in "WF" for c in text)
+
+
 def _cut(text: str, most: int = MOST_LETTERS) -> str:
+    text = "".join(c if c.isprintable() else "?" for c in text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -164,7 +171,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _drawn(facts: Facts, parts: dict[Key, Part], layout: Layout) -> str:
-    title, note = headline(facts), saving(facts)
+    title, note = _cut(headline(facts)), saving(facts)
     wanted = max(layout.width, LETTER * len(title) * 1.2, SMALL * len(note))
     width, height = wanted + 2 * MARGIN, layout.height + HEAD + 2 * MARGIN
     dx, dy = MARGIN + (wanted - layout.width) / 2, MARGIN + HEAD
