@@ -265,6 +265,6 @@ def lines(rounds: int) -> list[Line]:
     return [
         Line("warm call of a traced function of three arrays", "µs", warm, 15),
         Line("50 nodes from cold, one kernel", "ms", graph(COLD, 0), 500),
-        Line("50 nodes from cold, with two means, five kernels", "ms", graph(COLD, 1), 500),
-        Line("its second size", "ms", graph(SECOND, 1), 1),
+        Line("50 nodes from cold, with two means, five kernels", "ms", graph(COLD, 2), 500),
+        Line("its second size", "ms", graph(SECOND, 2), 2),
     ]
