@@ -44,6 +44,8 @@ if sys.platform != "darwin":
 
 if TYPE_CHECKING:
     from . import ops as ops
+    from .graph.control import cond, for_loop, while_loop
+    from .graph.gradients import custom_vjp, grad, stop_gradient, value_and_grad, vjp
     from .graph.jit import jit
     from .graph.traced import Traced
     from .metal_files import MetalFile, load_metal, metal_from_text
@@ -74,10 +76,14 @@ __all__ = [
     "__version__",
     "asarray",
     "available_devices",
+    "cond",
+    "custom_vjp",
     "device",
     "dims",
     "dtypes",
+    "for_loop",
     "function",
+    "grad",
     "jit",
     "kernel",
     "kernel_from_text",
@@ -88,10 +94,19 @@ __all__ = [
     "sanitize",
     "spec",
     "stdlib",
+    "stop_gradient",
     "use_device",
+    "value_and_grad",
+    "vjp",
+    "while_loop",
 ]
 
 _LAZY = {
+    **{name: ("graph.control", name) for name in ("cond", "for_loop", "while_loop")},
+    **{
+        name: ("graph.gradients", name)
+        for name in ("custom_vjp", "grad", "stop_gradient", "value_and_grad", "vjp")
+    },
     "jit": ("graph.jit", "jit"),
     "Traced": ("graph.traced", "Traced"),
     "load_kernels": ("modules", "load_kernels"),

@@ -8,15 +8,16 @@ JSON; a device needs nothing else to run it.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from .dtypes import DTYPES, DType
 from .extents import Extent, Lit, Op, Sym, from_json, to_json
 from .frozen import frozen
 from .source import Span
 
-FORMAT = 3
+FORMAT = 4
 INDEX_MAX = 2**31 - 1
 Role = Literal["in", "out", "inout"]
 
@@ -185,25 +186,53 @@ class Program:
     @staticmethod
     def loads(text: str) -> Program:
         """The program of `dumps`; ValueError for another format or damage."""
-        try:
-            data = json.loads(text)
-            if data.pop("format") != FORMAT:
-                raise ValueError("another format")
-            program = _decode(data)
-        except (KeyError, TypeError, IndexError, AttributeError) as e:
-            raise ValueError(f"not a program: {e!r}") from e
-        if not isinstance(program, Program):
-            raise ValueError("not a program")
-        return program
+        return _loaded(text, Program)
+
+
+When: TypeAlias = tuple[tuple[str, bool], ...]  # 0-d arrays or numbers, and what they have to be
 
 
 @frozen
 class Step:
-    """One program of a plan: the plan's arrays that are its `buffers`, and the plan's numbers that are its scalars."""
+    """One program of a plan: the plan's arrays that are its `buffers`, and the plan's numbers that are its scalars.
+
+    It runs only `when` all of these hold. Arrays in `zeroed` are zeros before.
+    """
 
     program: Program
     arrays: tuple[str, ...]
     numbers: tuple[str, ...]
+    when: When = ()
+    zeroed: tuple[str, ...] = ()
+
+
+@frozen
+class Repeat:
+    """Steps that run again and again on arrays that they replace.
+
+    In a turn `values` are read and `after` written, which are the values of the next turn; the first turn's are
+    `starts`, the last ones `results`. `turn` is the number that counts. There are `count` turns, or as many as the number
+    or 0-d array `counted` says; or, with a `condition`, the steps `test` compute this 0-d array before each turn, and a
+    false one ends it. More than `limit` turns are an error at `place`.
+    """
+
+    starts: tuple[str, ...]
+    values: tuple[str, ...]
+    after: tuple[str, ...]
+    results: tuple[str, ...]
+    steps: tuple[Step | Repeat, ...]
+    turn: str
+    count: Extent | None
+    counted: str
+    test: tuple[Step | Repeat, ...]
+    condition: str
+    limit: int
+    place: Place
+    when: When = ()
+
+    @property
+    def inner(self) -> tuple[Step | Repeat, ...]:
+        return (*self.test, *self.steps)
 
 
 @frozen
@@ -219,12 +248,49 @@ class Plan:
     params: tuple[ArrayParam | ScalarParam, ...]
     results: tuple[ArrayParam, ...]
     temporaries: tuple[ArrayParam, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Step | Repeat, ...]
     requirements: tuple[Requirement, ...] = ()
 
     @property
     def outputs(self) -> tuple[ArrayParam, ...]:
         return self.results
+
+    @property
+    def programs(self) -> tuple[Step, ...]:
+        """All steps with a program, those inside of others too, in the order of the text."""
+        return tuple(flat(self.steps))
+
+    def dumps(self) -> str:
+        return json.dumps({"format": FORMAT, **_encode(self)}, separators=(",", ":"))
+
+    @staticmethod
+    def loads(text: str) -> Plan:
+        """The plan of `dumps`; ValueError for another format or damage."""
+        return _loaded(text, Plan)
+
+
+def flat(steps: Iterable[Step | Repeat]) -> Iterator[Step]:
+    for step in steps:
+        if isinstance(step, Step):
+            yield step
+        else:
+            yield from flat(step.inner)
+
+
+T = TypeVar("T")
+
+
+def _loaded(text: str, kind: type[T]) -> T:
+    try:
+        data = json.loads(text)
+        if data.pop("format") != FORMAT:
+            raise ValueError("another format")
+        found = _decode(data)
+    except (KeyError, TypeError, IndexError, AttributeError) as e:
+        raise ValueError(f"not a {kind.__name__.lower()}: {e!r}") from e
+    if not isinstance(found, kind):
+        raise ValueError(f"not a {kind.__name__.lower()}")
+    return found
 
 
 def _encode(value: Any) -> Any:
@@ -270,6 +336,7 @@ _CLASSES: dict[str, Any] = {
         Cost,
         Program,
         Step,
+        Repeat,
         Plan,
     )
 }

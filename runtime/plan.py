@@ -7,16 +7,16 @@ extents: shapes, parameter structs, bound pipelines, and which temporary lies in
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from metaljit.extents import Extent, Number, Sym, symbols
+from metaljit.extents import Extent, Number, Sym, evaluate, symbols
 from metaljit.frozen import frozen
-from metaljit.program import ArrayParam, Plan, ScalarParam
+from metaljit.program import ArrayParam, Place, Plan, Repeat, ScalarParam, Step, flat
 from metaljit.runtime.arguments import Plain, admit, scalar
 from metaljit.runtime.array import Array, allocate
 from metaljit.runtime.device import RAN, Device, Dispatch, Operand
@@ -24,8 +24,30 @@ from metaljit.runtime.launch import Launcher, operand
 from metaljit.runtime.results import Memory, as_numpy
 from metaljit.runtime.shapes import Shape, bind, shape_of
 from metaljit.runtime.warm import Warm
+from metaljit.source import Diagnostic, KernelAssertion
 
 KEPT_EXTENTS = 64
+
+
+@frozen
+class _Source:
+    """A number that decides something: number `place` of the call, or the lone element of the array there."""
+
+    place: int
+    is_number: bool
+
+    def value(self, state: _State) -> Plain:
+        if self.is_number:
+            return state.numbers[self.place][0]
+        memory = state.memories[self.place]
+        assert memory is not None
+        return as_numpy(memory).item()  # type: ignore[no-any-return]
+
+
+@frozen
+class _When:
+    source: _Source
+    holds: bool
 
 
 @frozen
@@ -38,32 +60,163 @@ class _Run:
     slots: tuple[int, ...]
     numbers: tuple[int, ...]
     last: tuple[int, ...]  # places that nobody reads after this step
+    zeroed: tuple[int, ...]
+    when: tuple[_When, ...]
+
+
+@frozen
+class _Turns:
+    """A `Repeat` for given extents, by places."""
+
+    starts: tuple[int, ...]
+    values: tuple[int, ...]
+    after: tuple[int, ...]
+    results: tuple[int, ...]
+    steps: tuple[_Run | _Turns, ...]
+    turn: int | None
+    count: int | _Source | None
+    test: tuple[_Run | _Turns, ...]
+    condition: int
+    limit: int
+    place: Place
+    last: tuple[int, ...]
+    when: tuple[_When, ...]
 
 
 @frozen
 class _Geometry:
     env: Mapping[str, Number]
-    shapes: tuple[tuple[Shape, np.dtype[Any]], ...]  # of results, then of temporaries
-    runs: tuple[_Run, ...]
+    shapes: tuple[tuple[int, Shape, np.dtype[Any]], ...]  # of what is allocated, by place
+    runs: tuple[_Run | _Turns, ...]
+
+
+class _State:
+    """Memory and numbers of a call that is running, by place."""
+
+    def __init__(
+        self, env: Mapping[str, Number], memories: list[Memory | None], numbers: list[tuple[Plain, ...]]
+    ) -> None:
+        self.env, self.memories, self.numbers = env, memories, numbers
+
+    def run(self, steps: Sequence[_Run | _Turns]) -> None:
+        memories = self.memories
+        for step in steps:
+            runs = all(w.source.value(self) == w.holds for w in step.when)
+            if isinstance(step, _Turns):
+                self._repeat(step) if runs else self._skip(step)
+            elif runs:
+                self._dispatch(step)
+            for place in step.last:
+                memories[place] = None
+
+    def _dispatch(self, run: _Run) -> None:
+        memories, numbers = self.memories, self.numbers
+        for place in run.zeroed:
+            as_numpy(memories[place]).fill(0)  # type: ignore[arg-type]
+        operands: list[Operand] = [operand(memories[k]) for k in run.slots]  # type: ignore[arg-type]
+        words = run.dispatch(operands, run.pack([numbers[k] for k in run.numbers]))
+        if words[0] != RAN or words[1]:
+            raise run.launcher.failure(words, self.env)
+
+    def _repeat(self, turns: _Turns) -> None:
+        """What a turn writes is the next one's values, and takes the memory of those before the last."""
+        memories = self.memories
+        for value, start in zip(turns.values, turns.starts, strict=True):
+            memories[value] = memories[start]
+        ours: dict[int, list[Memory]] = {}
+        for place, value in zip(turns.after, turns.values, strict=True):
+            memory, first = memories[place], memories[value]
+            assert first is not None
+            ours[place] = [memory if memory is not None else _like(first)]
+        count = turns.count.value(self) if isinstance(turns.count, _Source) else turns.count
+        done = 0
+        while done < count if count is not None else self._holds(turns):
+            if count is None and done >= turns.limit:
+                raise _endless(turns)
+            for place, both in ours.items():
+                if done == 1:
+                    both.append(_like(both[0]))
+                memories[place] = both[done % 2]
+            if turns.turn is not None:
+                self.numbers[turns.turn] = (done,)
+            self.run(turns.steps)
+            for value, place in zip(turns.values, turns.after, strict=True):
+                memories[value] = memories[place]
+            done += 1
+        self._hand_on(turns, ours, done)
+
+    def _skip(self, turns: _Turns) -> None:
+        """Memory for results that nobody will look at."""
+        for start, result in zip(turns.starts, turns.results, strict=True):
+            self.memories[result] = _like(self.memories[start])  # type: ignore[arg-type]
+
+    def _hand_on(self, turns: _Turns, ours: Mapping[int, Sequence[Memory]], done: int) -> None:
+        """The last values are the results, whose memory is no longer the loop's."""
+        memories = self.memories
+        given: set[int] = set()
+        for value, result in zip(turns.values, turns.results, strict=True):
+            memory = memories[value]
+            assert memory is not None
+            # Without a turn it is memory of the caller's; two values may be one.
+            memories[result] = memory if done and id(memory) not in given else _copied(memory)
+            given.add(id(memory))
+        for place, both in ours.items():
+            memories[place] = next((m for m in both if id(m) not in given), None)
+
+    def _holds(self, turns: _Turns) -> bool:
+        self.run(turns.test)
+        memory = self.memories[turns.condition]
+        assert memory is not None
+        return bool(as_numpy(memory).item())
+
+
+def _endless(turns: _Turns) -> KernelAssertion:
+    return KernelAssertion(
+        Diagnostic(
+            "loop-limit",
+            f"a loop has not ended after {turns.limit} turns",
+            where=turns.place.where,
+            excerpt=turns.place.excerpt,
+            help="say how many there may be: `limit=…`",
+        )
+    )
+
+
+def _like(memory: Memory) -> Memory:
+    if isinstance(memory, Array):
+        return allocate(memory.device, memory.shape, memory.dtype)
+    return np.empty_like(memory)
+
+
+def _copied(memory: Memory) -> Memory:
+    made = _like(memory)
+    as_numpy(made)[...] = as_numpy(memory)
+    return made
 
 
 class PlanLauncher:
-    """Calls a plan on a device. Arrays have places: those that are passed, results, temporaries."""
+    """Calls a plan on a device. Arrays have places: those that are passed, results, temporaries, what loops hand on."""
 
     def __init__(self, device: Device, plan: Plan) -> None:
         self.device, self.plan = device, plan
         self._lone, self._taken = _lone(device, plan)
         self._launchers = (
-            [self._lone] if self._lone else [Launcher(device, step.program) for step in plan.steps]
+            {} if self._lone else {id(step): Launcher(device, step.program) for step in plan.programs}
         )
         self._arrays = [(i, p) for i, p in enumerate(plan.params) if isinstance(p, ArrayParam)]
         self._scalars = [(i, p) for i, p in enumerate(plan.params) if isinstance(p, ScalarParam)]
-        made = [*plan.results, *plan.temporaries]
-        self._place = {p.name: k for k, p in enumerate([*(p for _, p in self._arrays), *made])}
-        self._number = {p.name: k for k, (_, p) in enumerate(self._scalars)}
-        self._made = made
+        repeats = list(_repeats(plan.steps))
+        handed = dict.fromkeys(n for r in repeats for n in (*r.values, *r.results))
+        results = {a.name for a in plan.results}
+        named = [p.name for _, p in self._arrays] + [a.name for a in (*plan.results, *plan.temporaries)]
+        self._place = {n: k for k, n in enumerate(dict.fromkeys([*named, *handed]))}
+        self._made = [a for a in (*plan.results, *plan.temporaries) if a.name not in handed]
+        self._kept = results | {p.name for _, p in self._arrays}
+        counting = [p.name for _, p in self._scalars] + [r.turn for r in repeats if r.turn]
+        self._number = {n: k for k, n in enumerate(counting)}
         self._geometries: dict[Any, _Geometry] = {}
-        sizing: list[Extent] = [e for a in (*made, *(p for _, p in self._arrays)) for e in a.shape]
+        sizing: list[Extent] = [e for a in (*self._made, *(p for _, p in self._arrays)) for e in a.shape]
+        sizing += [r.count for r in repeats if r.count is not None]
         used = frozenset().union(*map(symbols, sizing)) if sizing else frozenset()
         self._sizing = [k for k, (_, p) in enumerate(self._scalars) if p.name in used]
 
@@ -74,12 +227,12 @@ class PlanLauncher:
 
     def compile(self) -> None:
         """Compiles all programs now, several at a time."""
-        texts = {
-            step.program.msl: launcher
-            for step, launcher in zip(self.plan.steps, self._launchers, strict=True)
-        }
+        if self._lone is not None:
+            self._lone.compile()
+            return
+        texts = {step.program.msl: self._launchers[id(step)] for step in self.plan.programs}
         if len(texts) == 1:
-            self._launchers[0].compile()
+            next(iter(texts.values())).compile()
             return
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(Launcher.compile, texts.values()))
@@ -93,22 +246,18 @@ class PlanLauncher:
         numbers = [scalar(self.plan, p, args[i]) for i, p in self._scalars]
         key = (*(a.shape for a in arrays), *(numbers[k] for k in self._sizing))
         geometry = self._geometries.get(key) or self._measure(key, arrays, numbers)
-        memories: list[Memory | None] = [*arrays]
-        memories += [allocate(self.device, shape, dtype) for shape, dtype in geometry.shapes]
-        for run in geometry.runs:
-            operands: list[Operand] = [
-                operand(m) for m in map(memories.__getitem__, run.slots) if m is not None
-            ]
-            words = run.dispatch(operands, run.pack([numbers[k] for k in run.numbers]))
-            if words[0] != RAN or words[1]:
-                raise run.launcher.failure(words, geometry.env)
-            for place in run.last:
-                memories[place] = None
-        first = len(arrays)
-        results = [m for m in memories[first : first + len(self.plan.results)] if m is not None]
+        memories: list[Memory | None] = [None] * len(self._place)
+        memories[: len(arrays)] = arrays
+        for place, shape, dtype in geometry.shapes:
+            memories[place] = allocate(self.device, shape, dtype)
+        numbers += [(0,)] * (len(self._number) - len(numbers))
+        _State(geometry.env, memories, numbers).run(geometry.runs)
+        results = [memories[self._place[a.name]] for a in self.plan.results]
         if any(isinstance(a, Array) for a in arrays):
-            return tuple(results)
-        return tuple(as_numpy(m) for m in results)
+            return tuple(m if isinstance(m, Array) else Array(self.device, m, None) for m in results)  # type: ignore[arg-type]
+        return tuple(as_numpy(m) for m in results if m is not None)
+
+    # ---- extents ----
 
     def _measure(self, key: Any, arrays: Sequence[Memory], numbers: Sequence[tuple[Plain, ...]]) -> _Geometry:
         plan = self.plan
@@ -116,35 +265,86 @@ class PlanLauncher:
             self.compile()
         known = {p.name: n[0] for (_, p), n in zip(self._scalars, numbers, strict=True)}
         env = bind(plan, [(p, a.shape) for (_, p), a in zip(self._arrays, arrays, strict=True)], known)
-        self._launchers[0].require(plan.requirements, env)
-        shapes = tuple((shape_of(plan, a, env), a.dtype.numpy) for a in self._made)
-        read_last = {name: k for k, step in enumerate(plan.steps) for name in step.arrays}
-        kept = {a.name for a in plan.results} | {p.name for _, p in self._arrays}
-        runs = []
-        for k, (step, launcher) in enumerate(zip(plan.steps, self._launchers, strict=True)):
-            bound = launcher.bound(env)
-            if bound is None:
-                continue  # there is nothing to compute
-            over = [n for n, last in read_last.items() if last == k and n not in kept]
-            runs.append(
-                _Run(
-                    launcher, *bound,
-                    tuple(self._place[n] for n in step.arrays), tuple(self._number[n] for n in step.numbers),
-                    tuple(self._place[n] for n in over),
-                )
-            )  # fmt: skip
-        geometry = _Geometry(env, shapes, tuple(runs))
+        if self._launchers:
+            next(iter(self._launchers.values())).require(plan.requirements, env)
+        shapes = tuple((self._place[a.name], shape_of(plan, a, env), a.dtype.numpy) for a in self._made)
+        geometry = _Geometry(env, shapes, self._bound(plan.steps, env, outermost=True))
         if len(self._geometries) >= KEPT_EXTENTS:
             self._geometries.clear()
         self._geometries[key] = geometry
         return geometry
 
+    def _bound(
+        self, steps: Sequence[Step | Repeat], env: Mapping[str, Number], outermost: bool = False
+    ) -> tuple[_Run | _Turns, ...]:
+        """The steps for these extents. Memory is given back by the outermost ones: a loop's is used at every turn."""
+        read_last = {n: k for k, step in enumerate(steps) for n in _names(step)} if outermost else {}
+        bound: list[_Run | _Turns] = []
+        for k, step in enumerate(steps):
+            over = [n for n, last in read_last.items() if last == k and n not in self._kept]
+            last = tuple(self._place[n] for n in over if n in self._place)
+            when = tuple(_When(self._source(n), holds) for n, holds in step.when)
+            if isinstance(step, Repeat):
+                bound.append(self._turns(step, env, last, when))
+                continue
+            launcher = self._launchers[id(step)]
+            found = launcher.bound(env)
+            if found is not None:  # else there is nothing to compute
+                slots = tuple(self._place[n] for n in step.arrays)
+                numbers = tuple(self._number[n] for n in step.numbers)
+                zeroed = tuple(self._place[n] for n in step.zeroed)
+                bound.append(_Run(launcher, *found, slots, numbers, last, zeroed, when))
+        return tuple(bound)
+
+    def _turns(
+        self, step: Repeat, env: Mapping[str, Number], last: tuple[int, ...], when: tuple[_When, ...]
+    ) -> _Turns:
+        def places(names: Sequence[str]) -> tuple[int, ...]:
+            return tuple(self._place[n] for n in names)
+
+        count: int | _Source | None = int(evaluate(step.count, env)) if step.count is not None else None
+        return _Turns(
+            places(step.starts), places(step.values), places(step.after), places(step.results),
+            self._bound(step.steps, env),
+            self._number[step.turn] if step.turn else None,
+            self._source(step.counted) if step.counted else count,
+            self._bound(step.test, env),
+            self._place[step.condition] if step.condition else -1,
+            step.limit, step.place, last, when,
+        )  # fmt: skip
+
+    def _source(self, name: str) -> _Source:
+        if name in self._number:
+            return _Source(self._number[name], True)
+        return _Source(self._place[name], False)
+
+
+def _repeats(steps: Sequence[Step | Repeat]) -> Iterator[Repeat]:
+    for step in steps:
+        if isinstance(step, Repeat):
+            yield step
+            yield from _repeats(step.inner)
+
+
+def _names(step: Step | Repeat) -> Iterator[str]:
+    """The arrays that a step, or one in it, reads or writes."""
+    yield from (n for n, _ in step.when)
+    if isinstance(step, Step):
+        yield from step.arrays
+        return
+    yield from (*step.starts, *step.values, *step.after, step.counted)
+    yield step.condition
+    for inner in flat(step.inner):
+        yield from _names(inner)
+    for repeat in _repeats(step.inner):
+        yield from (*repeat.starts, *repeat.values, *repeat.after, *repeat.results, repeat.counted)
+
 
 def _lone(device: Device, plan: Plan) -> tuple[Launcher | None, list[int]]:
     """What launches a plan of one program as any program is launched, and which arguments of the plan it takes."""
-    if len(plan.steps) != 1:
+    step = plan.steps[0] if len(plan.steps) == 1 else None
+    if not isinstance(step, Step):
         return None, []
-    (step,) = plan.steps
     program = step.program
     called = dict(zip(program.buffers, step.arrays, strict=True))
     passed = [p for p in program.params if isinstance(p, ArrayParam)]

@@ -6,13 +6,17 @@ In: a graph, and which nodes are stored. Out: groups.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from ..extents import Lit
 from ..frozen import frozen
-from .graph import Cast, Elementwise, Graph, Input, Part, Reduce, Ref, Shape, operands
+from .graph import MEMORY, Cast, Elementwise, Graph, Loop, Part, Reduce, Ref, Ruled, Scatter, Shape, operands
 
 MOST_ARRAYS = 24  # of one kernel, read and written; Metal binds 29 beside what is metaljit's own
 MOST_OPERATIONS = 512  # behind an element of one kernel, as they stand in its text
+
+
+When: TypeAlias = frozenset[tuple[Ref, bool]]
 
 
 @frozen
@@ -20,11 +24,18 @@ class Group:
     """Nodes that become one kernel: `roots` are its results, `reads` are stored before it runs.
 
     With `stages`, long reductions of the same rows, each row is reduced by these before the roots are computed from it.
+    It runs only where the predicates in `when` are what they are there.
     """
 
     roots: tuple[Ref, ...]
     reads: tuple[Ref, ...]
     stages: tuple[Ref, ...] = ()
+    when: When = frozenset()
+
+    @property
+    def needs(self) -> tuple[Ref, ...]:
+        """What has to be there before it runs."""
+        return (*self.reads, *(ref for ref, _ in self.when))
 
 
 def alone(graph: Graph, root: Ref, stored: Collection[Ref]) -> Group:
@@ -41,7 +52,7 @@ def reads(graph: Graph, roots: Sequence[Ref], stored: Collection[Ref]) -> tuple[
         if ref in seen:
             continue
         seen.add(ref)
-        if isinstance(graph.nodes[ref], Input) or (ref in stored and ref not in roots):
+        if isinstance(graph.nodes[ref], MEMORY) or (ref in stored and ref not in roots):
             found.add(ref)
         else:
             todo += operands(graph.nodes[ref])
@@ -56,9 +67,9 @@ def merged(graph: Graph, groups: Sequence[Group], own: Mapping[Ref, float]) -> l
     for group in groups:
         shape = tuple(map(graph.extent, graph.nodes[group.roots[0]].shape))
         elsewhere = _read_elsewhere(graph, group)
-        first = max((maker[r] + (r in elsewhere) for r in group.reads if r in maker), default=0)
+        first = max((maker[r] + (r in elsewhere) for r in group.needs if r in maker), default=0)
         fitting = by_shape.setdefault(shape, [])
-        mergeable = not group.stages and shape != (Lit(0),)
+        mergeable = not group.stages and not is_own(graph, group.roots[0]) and shape != (Lit(0),)
         at = (
             next((k for k in fitting if k >= first and _fit(graph, done[k], group, own)), None)
             if mergeable
@@ -71,12 +82,14 @@ def merged(graph: Graph, groups: Sequence[Group], own: Mapping[Ref, float]) -> l
             done.append(group)
             if mergeable:
                 fitting.append(at)
-        maker |= {r: at for r in group.roots if not isinstance(graph.nodes[r], Input)}
+        maker |= {r: at for r in group.roots if not isinstance(graph.nodes[r], MEMORY)}
     return done
 
 
 def _fit(graph: Graph, group: Group, other: Group, own: Mapping[Ref, float]) -> bool:
     """Whether a kernel of both gains by it, and is none too large."""
+    if group.when != other.when:
+        return False
     shares = bool({*other.reads} & {*group.reads, *group.roots}) or not other.reads
     return shares and is_small(graph, _both(graph, group, other), own)
 
@@ -95,8 +108,8 @@ def is_small(graph: Graph, group: Group, own: Mapping[Ref, float]) -> bool:
 def _both(graph: Graph, group: Group, other: Group) -> Group:
     """One kernel for both; what one makes it need not read for the other, unless that is an input."""
     roots = (*group.roots, *other.roots)
-    made = {r for r in roots if not isinstance(graph.nodes[r], Input)}
-    return Group(roots, tuple(sorted({*group.reads, *other.reads} - made)))
+    made = {r for r in roots if not isinstance(graph.nodes[r], MEMORY)}
+    return Group(roots, tuple(sorted({*group.reads, *other.reads} - made)), when=group.when)
 
 
 def _read_elsewhere(graph: Graph, group: Group) -> set[Ref]:
@@ -113,7 +126,7 @@ def _read_elsewhere(graph: Graph, group: Group) -> set[Ref]:
             found |= set() if here else {ref}
         else:
             node = graph.nodes[ref]
-            kept = here and isinstance(node, Elementwise | Cast | Part)
+            kept = here and isinstance(node, Elementwise | Cast | Part | Ruled)
             todo += [(of, kept) for of in operands(node)]
     return found
 
@@ -128,6 +141,20 @@ def members(graph: Graph, roots: Iterable[Ref], given: Collection[Ref]) -> list[
             found.add(ref)
             todo += operands(graph.nodes[ref])
     return sorted(found)
+
+
+def is_own(graph: Graph, ref: Ref) -> bool:
+    """Whether no other node is computed in the kernel that stores this one."""
+    node = graph.nodes[ref]
+    return isinstance(node, Scatter) or replayed(graph, ref) is not None
+
+
+def replayed(graph: Graph, ref: Ref) -> Ref | None:
+    """The loop that a stored node is a result of, if its turns are kernels."""
+    node = graph.nodes[ref]
+    at = node.of if isinstance(node, Part) else ref
+    loop = graph.nodes[at]
+    return at if isinstance(loop, Loop) and not graph.loops[loop.scope].alone else None
 
 
 def is_long(graph: Graph, ref: Ref) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..frozen import frozen
 from .fuse_groups import MOST_ARRAYS, MOST_OPERATIONS
 from .fuse_places import Decision
-from .graph import Call, Graph, Input, Reduce, Ref, operands
+from .graph import MEMORY, Call, Graph, Loop, Reduce, Ref, operands
 
 MOST_NESTED = (
     8  # kernels and reductions that read one another's values, in one kernel: each is a function of its own
@@ -40,7 +40,7 @@ def limit(
 
     def at(ref: Ref) -> Behind:
         """What an operand brings into a kernel that reads it."""
-        stored = isinstance(graph.nodes[ref], Input) or (ref in found and found[ref].stored)
+        stored = isinstance(graph.nodes[ref], MEMORY) or (ref in found and found[ref].stored)
         return Behind(frozenset((ref,))) if stored else behind[ref]
 
     for ref in needed:
@@ -84,7 +84,7 @@ def _heaviest(
 
     def storable(of: Ref) -> bool:
         node = graph.nodes[of]
-        several = isinstance(node, Call) and len(node.results) > 1
+        several = isinstance(node, Call | Loop) and len(node.results) > 1
         return of in found and not found[of].stored and not several
 
     operand = sorted(filter(storable, operands(graph.nodes[ref])), key=weight)

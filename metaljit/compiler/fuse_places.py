@@ -21,20 +21,29 @@ from ..frozen import frozen
 from ..operations import OPERATIONS
 from .fuse_groups import members
 from .graph import (
+    LEAVES,
     Axes,
     Call,
+    Carried,
     Cast,
+    Choose,
     Count,
     Elementwise,
+    Embed,
     Fill,
+    Gather,
     Graph,
+    Index,
     Input,
+    Loop,
     Node,
     Number,
     Part,
     Reduce,
     Ref,
     Reshape,
+    Ruled,
+    Scatter,
     Slice,
     View,
     operands,
@@ -44,7 +53,8 @@ OPERATION = 1.0  # of a number, in units of time
 BYTE = 0.5  # read or written
 FUNCTION = 8.0  # an operation that has an error of its own is so many others
 STRETCHED = 16.0  # places of an element that is broadcast over an axis of unknown length
-TURNS = 16.0  # of a reduction over one
+TURNS = 16.0  # of a reduction or a loop
+GATHERED = 4.0  # places of an element that an index array names
 MOST_PATTERNS = 64
 
 Step: TypeAlias = tuple[
@@ -101,20 +111,21 @@ class Decision:
 
 
 def decide(
-    graph: Graph, needed: Sequence[Ref], results: frozenset[Ref], feet: Mapping[Ref, Footprint]
+    graph: Graph, needed: Sequence[Ref], results: Mapping[Ref, str], feet: Mapping[Ref, Footprint]
 ) -> tuple[Decision, ...]:
+    """`results` are stored whatever it costs, for the reasons given."""
     work = _work(graph, needed, results, feet)
     patterns: dict[Ref, dict[int, float]] = {r: {} for r in needed}
     numbers: dict[tuple[int, Step], int] = {}  # of patterns: that of a root is the root's ref
     found: list[Decision] = []
     for ref in reversed(needed):
         node = graph.nodes[ref]
-        if isinstance(node, Input | Number | Fill | Count):
+        if isinstance(node, LEAVES):
             if ref in results:
-                found.append(Decision(ref, "result", 0, 0, 0, 0, "it is a result"))
+                found.append(Decision(ref, "result", 0, 0, 0, 0, results[ref]))
             continue
         foot = feet.get(node.of if isinstance(node, Part) else ref)
-        decision = _decided(graph, ref, ref in results, patterns[ref], work[ref], foot)
+        decision = _decided(graph, ref, results.get(ref, ""), patterns[ref], work[ref], foot)
         found.append(decision)
         here = {ref: 1.0} if decision.stored else patterns[ref]
         for of, step, times in _edges(graph, node, feet.get(ref)):
@@ -138,7 +149,7 @@ def _spread(
 def _decided(
     graph: Graph,
     ref: Ref,
-    is_result: bool,
+    result: str,
     patterns: Mapping[int, float],
     work: float,
     foot: Footprint | None,
@@ -150,19 +161,21 @@ def _decided(
     def made(rule: Rule, why: str) -> Decision:
         return Decision(ref, rule, places, work, anew, kept, why)
 
-    if is_result:
-        return made("result", "it is a result")
-    if isinstance(node, Call) and len(node.results) > 1:
+    if result:
+        return made("result", result)
+    if isinstance(node, Call | Loop) and len(node.results) > 1:
         return made("one", "its results are stored or not, each by itself")
     if foot is not None and foot.alone:
         return made("alone", foot.alone)
     if isinstance(node, Reduce) and node.long:
         return made("row", "a threadgroup reduces a row")
+    if isinstance(node, Scatter):
+        return made("alone", "threads add into it")
     if isinstance(node, Reduce) and places > 1:
         return made("reduction", f"a reduction that is wanted at {places:.0f} places")
     if len(patterns) > MOST_PATTERNS:
         return made("kinds", f"it is wanted at more than {MOST_PATTERNS} kinds of places")
-    if isinstance(node, View):
+    if isinstance(node, View | Ruled):
         return made("view", "a view moves nothing")
     computing = f"{work:.0f} operation{'' if round(work) == 1 else 's'} anew at {places:.0f} places cost"
     if anew > kept:
@@ -173,7 +186,7 @@ def _decided(
 
 
 def _work(
-    graph: Graph, needed: Sequence[Ref], results: frozenset[Ref], feet: Mapping[Ref, Footprint]
+    graph: Graph, needed: Sequence[Ref], results: Mapping[Ref, str], feet: Mapping[Ref, Footprint]
 ) -> dict[Ref, float]:
     """Operations behind an element. What is stored in any case counts nothing: a result, a reduction, and what one of its
     readers alone wants at so many places that the rule says so."""
@@ -188,7 +201,8 @@ def _work(
         )
         work[ref] = (behind + own_work(node, feet.get(ref))) * (TURNS if isinstance(node, Reduce) else 1.0)
         anew, kept = _costs(node, work[ref], most[ref])
-        sure = ref in results or isinstance(node, Reduce) or (anew > kept and not isinstance(node, View))
+        view = isinstance(node, View | Ruled)
+        sure = ref in results or isinstance(node, Reduce | Scatter) or (anew > kept and not view)
         brings[ref] = 0.0 if sure else work[ref]
     return work
 
@@ -199,7 +213,7 @@ def _most_places(graph: Graph, needed: Sequence[Ref], feet: Mapping[Ref, Footpri
     for ref in reversed(needed):
         node = graph.nodes[ref]
         for of, _, times in _edges(graph, node, feet.get(ref)):
-            here = max(most[ref], 1.0) if isinstance(node, View) else 1.0
+            here = max(most[ref], 1.0) if isinstance(node, View | Ruled) else 1.0
             most[of] = max(most[of], times * here)
     return most
 
@@ -212,13 +226,13 @@ def _costs(node: Node, work: float, places: float) -> tuple[float, float]:
 def own_work(node: Node, foot: Footprint | None) -> float:
     """Operations of an element of a node alone."""
     match node:
-        case Input() | Number() | Fill() | Count() | View() | Part():
+        case Input() | Number() | Fill() | Count() | Index() | Carried() | View() | Ruled() | Part():
             return 0.0
         case Elementwise(op):
             return FUNCTION if OPERATIONS[op].ulp else 1.0
-        case Cast() | Reduce():
+        case Cast() | Reduce() | Embed() | Gather() | Scatter() | Choose():
             return 1.0
-        case Call():
+        case Call() | Loop():
             return foot.operations if foot is not None else 1.0
     assert_never(node)
 
@@ -248,18 +262,30 @@ def evaluations(
 def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, Step, float]]:
     """For each operand the step from the node's index to the operand's, and how many elements of it are wanted."""
     match node:
-        case Input() | Number() | Fill() | Count():
+        case Input() | Number() | Fill() | Count() | Index() | Carried():
             return []
-        case Elementwise() | Cast() | Part():
-            return [(of, (), 1.0) for of in operands(node)]
+        case Elementwise() | Cast() | Part() | Ruled() | Scatter() | Choose():
+            return [(of, (), _beside(graph, of, node)) for of in operands(node)]
         case View(of, map, _, shape):
             return [(of, (map,), _stretch(map, len(graph.nodes[of].shape), len(shape)))]
         case Reduce(_, of, axes, _, _, _):
             return [(of, (("reduced", axes),), 1.0)]
+        case Embed(of, into, starts, steps, _, _):
+            return [(of, (("embedded", starts, steps),), 1.0), (into, (), 1.0)]
+        case Gather(of, at, axis, _, _):
+            return [(of, (("gathered", at, axis),), GATHERED), (at, (("at", axis),), 1.0)]
+        case Loop(scope, starts, outer, _, _, _):
+            turns = [(of, (("turns", scope),), TURNS) for of in outer]
+            return [*((of, (), 1.0) for of in starts), *turns]
         case Call():
             reads = foot.reads if foot is not None else {}
             return [(of, (("read", node.key),), max(reads.get(of, 1.0), 1.0)) for of in operands(node)]
     assert_never(node)
+
+
+def _beside(graph: Graph, of: Ref, node: Node) -> float:
+    """How often a number is wanted that stands beside an array."""
+    return STRETCHED if node.shape and not graph.nodes[of].shape else 1.0
 
 
 def _stretch(map: Any, before: int, after: int) -> float:

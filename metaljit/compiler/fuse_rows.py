@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..extents import Lit
-from .fuse_groups import Group, alone, is_long, is_small, reaches, reads
-from .graph import Axes, Call, Cast, Elementwise, Graph, Input, Part, Reduce, Ref, View, operands
+from .fuse_groups import Group, When, alone, is_long, is_own, is_small, reaches, reads
+from .graph import MEMORY, Axes, Call, Cast, Elementwise, Graph, Part, Reduce, Ref, Ruled, View, operands
 
 
-def by_rows(graph: Graph, stored: set[Ref], results: frozenset[Ref], own: Mapping[Ref, float]) -> list[Group]:
+def by_rows(
+    graph: Graph,
+    stored: set[Ref],
+    results: frozenset[Ref],
+    own: Mapping[Ref, float],
+    when: Mapping[Ref, When],
+) -> list[Group]:
     """Each stored node as a group, but chains of long reductions of the same rows, with what is computed from them and
-    read by nobody else, as one."""
+    read by nobody else, as one. All of a group runs `when` the same holds."""
     if not any(is_long(graph, r) for r in stored):
         return [alone(graph, r, stored) for r in sorted(stored)]
     readers: dict[Ref, set[Ref]] = {r: set() for r in stored}
@@ -30,11 +36,11 @@ def by_rows(graph: Graph, stored: set[Ref], results: frozenset[Ref], own: Mappin
     for root in sorted(stored, reverse=True):
         if root in taken:
             continue
-        group, members = _cluster(graph, root, stored, results, readers, behind, own, taken)
+        group, members = _cluster(graph, root, stored, results, readers, behind, own, when, taken)
         taken |= members
         groups.append(group)
         _join(behind, members)
-    return _ordered(graph, groups[::-1])
+    return groups[::-1]
 
 
 def _join(behind: dict[Ref, int], members: set[Ref]) -> None:
@@ -53,14 +59,14 @@ def _join(behind: dict[Ref, int], members: set[Ref]) -> None:
             behind[ref] = (mask | before) & ~(1 << ref)
 
 
-def _ordered(graph: Graph, groups: Sequence[Group]) -> list[Group]:
+def ordered(graph: Graph, groups: Sequence[Group]) -> list[Group]:
     """Each group behind those that store what it reads."""
-    makers = {r: g for g in groups for r in g.roots if not isinstance(graph.nodes[r], Input)}
+    makers = {r: g for g in groups for r in g.roots if not isinstance(graph.nodes[r], MEMORY)}
     done: dict[Group, None] = {}
     todo = list(reversed(groups))
     while todo:
         group = todo[-1]
-        first = [g for r in group.reads if (g := makers.get(r)) is not None and g not in done]
+        first = [g for r in group.needs if (g := makers.get(r)) is not None and g not in done]
         if first and group not in done:
             todo += reversed(first)
         else:
@@ -76,6 +82,7 @@ def _cluster(
     readers: Mapping[Ref, set[Ref]],
     behind: Mapping[Ref, int],
     own: Mapping[Ref, float],
+    when: Mapping[Ref, When],
     taken: set[Ref],
 ) -> tuple[Group, set[Ref]]:
     """A stored node with all that can be computed in the same pass over rows, and which stored nodes that are."""
@@ -89,7 +96,11 @@ def _cluster(
                 continue
             whole = _closed(members | {ref} | readers[ref], behind)
             longer = {r for r in whole if is_long(graph, r)}
-            if whole & taken or not _is_aligned(graph, whole, longer, stored):
+            if (
+                whole & taken
+                or len({when[r] for r in whole}) > 1
+                or not _is_aligned(graph, whole, longer, stored)
+            ):
                 continue
             made = _whole(graph, root, whole, longer, stored, results, readers)
             if is_small(graph, made, own):
@@ -124,6 +135,8 @@ def _closed(members: set[Ref], behind: Mapping[Ref, int]) -> set[Ref]:
 
 def _is_aligned(graph: Graph, members: set[Ref], stages: set[Ref], stored: set[Ref]) -> bool:
     """Whether all members are of the rows that the stages reduce, and read these for their own row alone."""
+    if any(is_own(graph, r) for r in members):
+        return False
     reduced = [n for n in map(graph.nodes.__getitem__, stages) if isinstance(n, Reduce)]
     shapes = {tuple(map(graph.extent, graph.nodes[n.of].shape)) for n in reduced}
     ranks = {len(n.shape) for n in reduced}
@@ -145,7 +158,7 @@ def _is_aligned(graph: Graph, members: set[Ref], stages: set[Ref], stored: set[R
         if ref in stored and ref not in members:
             return True
         match node:
-            case Elementwise() | Cast() | Part():
+            case Elementwise() | Cast() | Part() | Ruled():
                 return all(visit(of, axes if graph.nodes[of].shape else ()) for of in operands(node))
             case View(of, Axes(along), _, _):
                 return visit(of, tuple(None if k is None else axes[k] for k in along))

@@ -1,6 +1,7 @@
 """The graph of a traced function: every array is an index function of the nodes before it.
 
-    node = Input | Number | Fill | Count | Elementwise | Cast | View | Call | Part | Reduce
+    node = Input | Number | Fill | Count | Index | Carried | Elementwise | Cast | View | Embed | Gather | Scatter
+         | Choose | Ruled | Call | Part | Reduce | Loop
     map  = Axes | Slice | Reshape
 
 A node refers to others by number, so equal nodes are one node (common subexpressions are shared as they are added), and
@@ -11,7 +12,7 @@ is `x.1`. Operands of `Elementwise` have the node's own shape or none (a number)
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from ..dtypes import DType
@@ -101,6 +102,25 @@ class Count:
 
 
 @frozen
+class Index:
+    """Where an element stands along `axis`."""
+
+    axis: int
+    dtype: DType
+    shape: Shape
+
+
+@frozen
+class Carried:
+    """A value that is known in scope `scope` alone: what a loop carries, or what a derivative is taken by."""
+
+    scope: int
+    number: int
+    dtype: DType
+    shape: Shape
+
+
+@frozen
 class Elementwise:
     """A row of the operation table."""
 
@@ -121,6 +141,67 @@ class Cast:
 class View:
     of: Ref
     map: Map
+    dtype: DType
+    shape: Shape
+
+
+@frozen
+class Embed:
+    """`into`, but for the elements of `of`: index i of these along axis k is index `starts[k] + steps[k] * i`.
+
+    So are a padded array, one behind another, a changed slice, and the derivative of a slice. `into` may be a number.
+    """
+
+    of: Ref
+    into: Ref
+    starts: Shape
+    steps: tuple[int, ...]
+    dtype: DType
+    shape: Shape
+
+
+@frozen
+class Gather:
+    """The elements of `of` whose index along `axis` is what `at` says; negative ones count from the end, outside is 0.
+
+    The axes of `at` stand in the place of `axis`.
+    """
+
+    of: Ref
+    at: Ref
+    axis: int
+    dtype: DType
+    shape: Shape
+
+
+@frozen
+class Scatter:
+    """Sums: each element of `of` is added where `at`, an array of its shape for each axis, says; outside is dropped."""
+
+    of: Ref
+    at: tuple[Ref, ...]
+    dtype: DType
+    shape: Shape
+
+
+@frozen
+class Choose:
+    """`then` where `predicate` is true, else `otherwise`, of which only the one that is wanted is computed."""
+
+    predicate: Ref
+    then: Ref
+    otherwise: Ref
+    dtype: DType
+    shape: Shape
+
+
+@frozen
+class Ruled:
+    """`of` itself, whose derivative is not that of what computes it, but what rule `rule` of the graph says."""
+
+    of: Ref
+    rule: int
+    number: int
     dtype: DType
     shape: Shape
 
@@ -165,34 +246,116 @@ class Reduce:
     shape: Shape
 
 
-Node: TypeAlias = Input | Number | Fill | Count | Elementwise | Cast | View | Call | Part | Reduce
+@frozen
+class Loop:
+    """What the values of a scope have become when they do not change any more: see `Turns`, which `scope` names.
+
+    `starts` are the values before the first turn, `outer` what the turns use of what is known before. `results`,
+    `dtype` and `shape` are those of the values; a value is a `Part`.
+    """
+
+    scope: int
+    starts: tuple[Ref, ...]
+    outer: tuple[Ref, ...]
+    results: tuple[DType, ...]
+    dtype: DType
+    shape: Shape
+
+
+Node: TypeAlias = (
+    Input
+    | Number
+    | Fill
+    | Count
+    | Index
+    | Carried
+    | Elementwise
+    | Cast
+    | View
+    | Embed
+    | Gather
+    | Scatter
+    | Choose
+    | Ruled
+    | Call
+    | Part
+    | Reduce
+    | Loop
+)
+LEAVES = (Input, Number, Fill, Count, Index, Carried)
+MEMORY = (Input, Carried)  # what a kernel can only read
+
+
+@frozen
+class Turns:
+    """What a loop does: the values after a turn, by those before it, which are `values` (`Carried` nodes).
+
+    It ends after `count` turns (a number), or where `condition` of the values is false; `turn` is the number of the turn.
+    A condition of the values' shape ends it for each element alone. More than `limit` turns are an error. `alone`: each
+    element turns by itself, since no turn needs another one of the values.
+    """
+
+    values: tuple[Ref, ...]
+    after: tuple[Ref, ...]
+    turn: Ref | None
+    count: Ref | None
+    condition: Ref | None
+    limit: int
+    alone: bool = False
 
 
 def operands(node: Node) -> tuple[Ref, ...]:
     """The nodes that a node is computed from."""
     match node:
-        case Input() | Number() | Fill() | Count():
+        case Input() | Number() | Fill() | Count() | Index() | Carried():
             return ()
         case Elementwise(_, args, _, _):
             return args
-        case Cast(of, _, _) | View(of, _, _, _) | Part(of, _, _, _) | Reduce(_, of, _, _, _, _):
+        case Cast(of) | View(of) | Part(of) | Reduce(_, of) | Ruled(of):
             return (of,)
+        case Embed(of, into, _, _, _, _):
+            return (of, into)
+        case Gather(of, at, _, _, _):
+            return (of, at)
+        case Scatter(of, at, _, _):
+            return (of, *at)
+        case Choose(predicate, then, otherwise, _, _):
+            return (predicate, then, otherwise)
         case Call(_, arguments, _, _, _):
             return tuple(ref for _, ref in arguments if isinstance(ref, int))
+        case Loop(_, starts, outer, _, _, _):
+            return (*starts, *outer)
     assert_never(node)
+
+
+@frozen
+class Rule:
+    """How results depend on `arguments`, by the user's word: `pull` gives their derivatives from those of the results.
+
+    `pull` takes the kept values and a derivative for each result, `results` being nodes of their shapes and types.
+    """
+
+    arguments: tuple[Ref, ...]
+    kept: tuple[Ref, ...]
+    results: tuple[Ref, ...]
+    pull: Any
 
 
 @mutable
 class Graph:
     """Nodes in an order in which they can be computed, each with the user's line.
 
-    `kernels` has what a `Call`'s key stands for. `same` are extents that have to be equal: the later one stands for the
-    earlier; `requirements` those that are no single symbols.
+    `kernels` has what a `Call`'s key stands for, `loops` the turns of each scope that is one, `rules` the users'
+    derivatives. `same` are extents that have to be equal: the later one stands for the earlier; `requirements` those that
+    are no single symbols.
     """
 
     nodes: list[Node] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     kernels: dict[Any, Any] = field(default_factory=dict)
+    loops: dict[int, Turns] = field(default_factory=dict)
+    rules: list[Rule] = field(default_factory=list)
+    scopes: int = 0
     same: dict[str, Extent] = field(default_factory=dict)
     requirements: list[tuple[Extent, str, Span]] = field(default_factory=list)
     _numbers: dict[Node, Ref] = field(default_factory=dict)
@@ -205,6 +368,11 @@ class Graph:
             self.nodes.append(node)
             self.spans.append(span)
         return found
+
+    def scope(self) -> int:
+        """The number of a new scope; see `Carried`."""
+        self.scopes += 1
+        return self.scopes
 
     def extent(self, extent: Extent) -> Extent:
         """The extent, in the symbols that stand for all equal ones."""
@@ -222,6 +390,14 @@ class Graph:
             return self.equate(b, a, why, span)
         self.requirements.append((Op("==", (a, b)), why, span))
         return a
+
+    def reading(self, memory: Iterable[Ref]) -> Graph:
+        """The graph as the turns of a loop see it, where these nodes have been computed."""
+        nodes = list(self.nodes)
+        for ref in memory:
+            node = nodes[ref]
+            nodes[ref] = node if isinstance(node, MEMORY) else Carried(0, ref, node.dtype, node.shape)
+        return replace(self, nodes=nodes)
 
     def needed(self, results: Iterable[Ref]) -> list[Ref]:
         """What the results are computed from, and they themselves, in order."""

@@ -568,7 +568,8 @@ class Kernel:
 
     A map kernel's body returns its elements; a grid kernel's stores. `threads` is the size of a threadgroup, `shared`
     are its arrays. A grid kernel is `cooperative` if its threads wait for each other or share memory: it then runs in
-    whole threadgroups. With `rows` it does, a threadgroup to a row, what these say.
+    whole threadgroups. With `rows` it does, a threadgroup to a row, what these say. Threads of an `ordered` one run one
+    after the other where a device can, since the order of what they add matters.
     """
 
     name: str
@@ -583,4 +584,5 @@ class Kernel:
     shared: tuple[Buffer, ...] = ()
     cooperative: bool = False
     rows: Rows | None = None
+    ordered: bool = False
     span: Span = field(kw_only=True)

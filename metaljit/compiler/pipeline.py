@@ -105,7 +105,9 @@ def _loop_nest(
     flat = len(kernel.domain) < len(lowered.domain)
     domain = (product(lowered.domain),) if flat else lowered.domain
     cut = len(domain) - inner
-    return LoopNest(nest, f"{text.entry}_cpu", product(domain[:cut]), product(domain[cut:]))
+    return LoopNest(
+        nest, f"{text.entry}_cpu", product(domain[:cut]), product(domain[cut:]), serial=kernel.ordered
+    )
 
 
 def _launch(kernel: ir.Kernel, entry: str, lowered: Lowered) -> Launch:

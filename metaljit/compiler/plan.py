@@ -6,27 +6,44 @@ In: a graph, its parameters and its results. Out: a `Plan`, all that a device ne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import field
+from typing import Any, TypeAlias
 
-from ..frozen import frozen
-from ..program import ArrayParam, Place, Plan, Requirement, ScalarParam, Step
+from ..extents import Extent, Lit
+from ..frozen import frozen, mutable
+from ..program import ArrayParam, Place, Plan, Repeat, Requirement, Role, ScalarParam, Step, When
 from . import fuse, ir
+from .fuse_groups import Group, replayed
 from .fuse_places import Footprint
-from .graph import Call, Graph, Input, Number, Ref
+from .graph import Call, Carried, Count, Fill, Graph, Input, Loop, Node, Number, Part, Ref, Scatter
 from .lower import composed, parameters, rows
-from .pipeline import optimise, program
+from .pipeline import optimise
+from .pipeline import program as compiled
 from .usage import blocks, cost, costs, expressions, turns, walk_expressions
+
+Lowering: TypeAlias = Callable[[Graph, composed.Group, str], parameters.Lowered]
 
 TEMPORARY = "#"  # begins the names of what lives between kernels: no parameter is called so
 
 
 @frozen
-class Planned:
-    """`names` are what the arrays are called in the plan that its kernels write."""
+class Region:
+    """Steps with what was decided about them: a plan's own, or those of the turns of a loop, then with a `title`.
 
-    plan: Plan
+    `names` are what the arrays are called in the plan that its kernels read and write.
+    """
+
+    title: str
+    graph: Graph
     fusion: fuse.Fusion
+    results: tuple[Ref, ...]
     names: Mapping[Ref, str]
+
+
+@frozen
+class Planned:
+    plan: Plan
+    regions: tuple[Region, ...]
 
 
 def plan(
@@ -39,54 +56,157 @@ def plan(
     fused: bool = True,
 ) -> Planned:
     """The plan of a graph. `params` are its `Input`s and `Number`s in the order of the call."""
-    fusion = fuse.fuse(graph, list(dict.fromkeys(results)), _footprints(graph, math), fused)
-    names = _names(fusion, results)
-    steps = []
-    for group in fusion.groups:
-        # Called the same, and what other kernels made by its place, so that kernels that do the same have the same text.
-        read = {r: _read(graph, r, names) for r in group.reads}
-        stored = {
-            r: n if isinstance(graph.nodes[r], Input) else f"t{k}" for k, (r, n) in enumerate(read.items())
-        }
-        lower = rows.lower_rows if group.stages else composed.lower_group
-        made = program(lower(graph, composed.Group(name, group.roots, stored, group.stages), math))
-        own = {
-            n: names[r] for n, r in zip(parameters.result_names(len(group.roots)), group.roots, strict=True)
-        }
-        own |= {stored[r]: n for r, n in read.items()}
-        numbers = tuple(p.name for p in made.params if isinstance(p, ScalarParam))
-        steps.append(Step(made, tuple(own[b] for b in made.buffers), numbers))
-    inner = [r for g in fusion.groups for r in g.roots if r not in results]
-    span = graph.spans[results[0]]
-    place = Place.of(span)
-    whole = Plan(
-        name,
-        place,
-        tuple(_param(graph, r) for r in params),
-        tuple(_array(graph, r, names[r], "out") for r in dict.fromkeys(results)),
-        tuple(_array(graph, r, names[r], "out") for r in inner),
-        tuple(steps),
-        tuple(Requirement(graph.extent(e), why, Place.of(at)) for e, why, at in graph.requirements),
-    )
-    return Planned(whole, fusion, names)
-
-
-def _names(fusion: fuse.Fusion, results: Sequence[Ref]) -> dict[Ref, str]:
-    """What the arrays are called that kernels write."""
     different = list(dict.fromkeys(results))
     names = dict(zip(different, parameters.result_names(len(different)), strict=True))
-    return {r: f"{TEMPORARY}{r}" for g in fusion.groups for r in g.roots} | names
+    planner = _Planner(name, math, fused)
+    steps = planner.region(graph, "", names, {})
+    span = graph.spans[results[0]]
+    whole = Plan(
+        name,
+        Place.of(span),
+        tuple(_param(graph, r) for r in params),
+        tuple(_array(graph, r, n) for r, n in names.items()),
+        tuple(a for n, a in planner.arrays.items() if n not in names.values()),
+        steps,
+        tuple(Requirement(graph.extent(e), why, Place.of(at)) for e, why, at in graph.requirements),
+    )
+    return Planned(whole, tuple(planner.regions))
 
 
-def _read(graph: Graph, ref: Ref, names: Mapping[Ref, str]) -> str:
-    """What a stored array is called where it is read; an input that is a result too has two names."""
+@mutable
+class _Planner:
+    """What a plan's regions share. `arrays` are those that steps write, by name."""
+
+    name: str
+    math: str
+    fused: bool
+    arrays: dict[str, ArrayParam] = field(default_factory=dict)
+    regions: list[Region] = field(default_factory=list)
+
+    def region(
+        self, graph: Graph, title: str, results: Mapping[Ref, str], outer: Mapping[Ref, str]
+    ) -> tuple[Step | Repeat, ...]:
+        """The steps that compute nodes into arrays of these names. `outer` arrays are there."""
+        fusion = fuse.fuse(graph, list(results), _footprints(graph, self.math), self.fused)
+        made = {r: f"{TEMPORARY}{r}" for g in fusion.groups for r in g.roots} | dict(results)
+        read = {r: _read(graph, r, {**outer, **made}) for group in fusion.groups for r in group.needs}
+        self.regions.append(Region(title, graph, fusion, tuple(results), {**read, **made}))
+        steps: list[Step | Repeat] = []
+        for group in fusion.groups:
+            for ref in group.roots:
+                self.arrays[made[ref]] = _array(graph, ref, made[ref])
+            names = {r: read[r] for r in group.needs}
+            when = tuple((names[ref], holds) for ref, holds in sorted(group.when))
+            loop = replayed(graph, group.roots[0])
+            if loop is not None:
+                steps.append(self._repeat(graph, loop, group, names, made, when))
+            else:
+                steps.append(self._step(graph, group, names, made, when))
+        return tuple(steps)
+
+    def _step(
+        self, graph: Graph, group: Group, names: Mapping[Ref, str], made: Mapping[Ref, str], when: When
+    ) -> Step:
+        # Called the same, and what other kernels made by its place, so that kernels that do the same have the same text.
+        stored = {
+            r: names[r] if isinstance(graph.nodes[r], Input) else f"t{k}" for k, r in enumerate(group.reads)
+        }
+        inner = composed.Group(self.name, group.roots, stored, group.stages)
+        program = compiled(_lowering(graph, group)(graph, inner, self.math))
+        called = parameters.result_names(len(group.roots))
+        own = {n: made[r] for n, r in zip(called, group.roots, strict=True)}
+        own |= {stored[r]: names[r] for r in group.reads}
+        numbers = tuple(p.name for p in program.params if isinstance(p, ScalarParam))
+        zeroed = tuple(made[r] for r in group.roots if isinstance(graph.nodes[r], Scatter))
+        return Step(program, tuple(own[b] for b in program.buffers), numbers, when, zeroed)
+
+    def _repeat(
+        self,
+        graph: Graph,
+        ref: Ref,
+        group: Group,
+        names: Mapping[Ref, str],
+        made: Mapping[Ref, str],
+        when: When,
+    ) -> Repeat:
+        node = _loop(graph, ref)
+        turns = graph.loops[node.scope]
+        inner = graph.reading([*turns.values, *group.reads])
+        title = f"a turn of the loop in line {graph.spans[ref].line}"
+        after = {r: f"{TEMPORARY}{node.scope}.{r}" for r in turns.after}
+        results = [f"{TEMPORARY}{ref}.{k}" for k in range(len(node.starts))]
+        for r in group.roots:
+            part = graph.nodes[r]
+            results[part.number if isinstance(part, Part) else 0] = made[r]
+        test: tuple[Step | Repeat, ...] = ()
+        condition = count = None
+        if turns.condition is not None:
+            condition = f"{TEMPORARY}{node.scope}.{turns.condition}?"
+            test = self.region(inner, f"whether there is {title}", {turns.condition: condition}, names)
+        else:
+            assert turns.count is not None
+            count = graph.nodes[turns.count]
+        return Repeat(
+            starts=tuple(names[r] for r in node.starts),
+            values=tuple(_read(inner, r, names) for r in turns.values),
+            after=tuple(after[r] for r in turns.after),
+            results=tuple(results),
+            steps=self.region(inner, title, after, names),
+            turn=inner.nodes[turns.turn].name if turns.turn is not None else "",  # type: ignore[union-attr]
+            count=_count(graph, count),
+            counted=_read(graph, turns.count, names)
+            if turns.count is not None and _count(graph, count) is None
+            else "",
+            test=test,
+            condition=condition or "",
+            limit=turns.limit,
+            place=Place.of(graph.spans[ref]),
+            when=when,
+        )
+
+
+def _count(graph: Graph, node: Node | None) -> Extent | None:
+    """How many turns there are, where it is a number that the call's shapes decide."""
+    match node:
+        case Fill(value):
+            return Lit(int(value))
+        case Count(extent):
+            return graph.extent(extent)
+        case _:
+            return None
+
+
+def _loop(graph: Graph, ref: Ref) -> Loop:
     node = graph.nodes[ref]
-    return node.name if isinstance(node, Input) else names[ref]
+    assert isinstance(node, Loop)
+    return node
 
 
-def _array(graph: Graph, ref: Ref, name: str, role: str) -> ArrayParam:
+def _lowering(graph: Graph, group: Group) -> Lowering:
+    """What makes a group a kernel."""
+    if group.stages:
+        return rows.lower_rows
+    return (
+        composed.lower_scatter if isinstance(graph.nodes[group.roots[0]], Scatter) else composed.lower_group
+    )
+
+
+def _read(graph: Graph, ref: Ref, made: Mapping[Ref, str]) -> str:
+    """What an array, or a number, is called where it is read; an input that is a result too has two names."""
+    match graph.nodes[ref]:
+        case Input(name) | Number(name):
+            return name
+        case Carried(0, number):
+            return made[number]
+        case Carried(scope, number):
+            return f"{TEMPORARY}{scope}:{number}"
+        case _:
+            return made[ref]
+
+
+def _array(graph: Graph, ref: Ref, name: str, role: Role = "out") -> ArrayParam:
     node = graph.nodes[ref]
-    return ArrayParam(name, node.dtype, 1, tuple(map(graph.extent, node.shape)), role)  # type: ignore[arg-type]
+    return ArrayParam(name, node.dtype, 1, tuple(map(graph.extent, node.shape)), role)
 
 
 def _param(graph: Graph, ref: Ref) -> ArrayParam | ScalarParam:

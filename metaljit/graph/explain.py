@@ -1,23 +1,24 @@
 """A plan explained: its kernels, what each moves and computes, and for every edge of the graph why it was fused or not.
 
-In: a graph, what was planned of it, and the extents of a call. Out: an `Explanation`, a text that can also be drawn.
+In: what was planned of a graph, and the extents of a call. Out: an `Explanation`, a text that can also be drawn.
 Without extents (ahead of time) what depends on them is unknown: NaN, shown as `?`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isnan, nan, prod
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ..compiler import fuse
 from ..compiler import graph as g
-from ..compiler.fuse_groups import members
+from ..compiler.fuse_groups import members, replayed
 from ..compiler.fuse_places import evaluations, own_work
-from ..compiler.plan import TEMPORARY, Planned
+from ..compiler.plan import TEMPORARY, Planned, Region
 from ..extents import Lit, evaluate, show
-from ..frozen import frozen
+from ..frozen import frozen, mutable
 
 Role: TypeAlias = Literal["input", "passed", "result"]
 
@@ -56,7 +57,10 @@ class Array:
 
 @frozen
 class Kernel:
-    """`nbytes` is what it must at least read and write, `operations` what it computes; a function like exp counts 8."""
+    """`nbytes` is what it must at least read and write, `operations` what it computes; a function like exp counts 8.
+
+    `region` says which loop it is a turn of, if it is.
+    """
 
     number: int
     domain: str
@@ -65,6 +69,7 @@ class Kernel:
     operations: float
     arrays: tuple[str, ...]
     steps: tuple[Operation, ...]
+    region: str = ""
 
     @property
     def intensity(self) -> float:
@@ -127,37 +132,67 @@ class Explanation(str):
         path.write_text(text, encoding="utf-8")
 
 
-def explained(graph: g.Graph, planned: Planned, env: Mapping[str, Any] | None = None) -> Explanation:
+def explained(planned: Planned, env: Mapping[str, Any] | None = None) -> Explanation:
     """What became of a graph, at the extents and numbers of a call."""
-    return _Explained(graph, planned, env or {}).explanation()
+    from .explain_text import text
+
+    shared = _Shared({}, {})
+    regions = [_Explained(region, shared, env or {}) for region in planned.regions]
+    unfused = [g for r in regions for g in r.unfused()]
+    kernels = tuple(k for r in regions for k in r.kernels())
+    facts = Facts(
+        planned.plan.name,
+        kernels,
+        tuple(shared.arrays.values()),
+        tuple(e for r in regions for e in r.edges),
+        sum(k.nbytes for k in kernels),
+        len(unfused),
+        sum(unfused),
+    )
+    return Explanation(text(facts), facts)
+
+
+@mutable
+class _Shared:
+    """What the regions of a plan share: arrays by their names in it, and what temporaries are called here."""
+
+    arrays: dict[str, Array]
+    called: dict[str, str]
+    kernels: int = 0
+
+    def name(self, name: str) -> str:
+        if not name.startswith(TEMPORARY):
+            return name
+        return self.called.setdefault(name, f"t{len(self.called)}")
 
 
 class _Explained:
-    def __init__(self, graph: g.Graph, planned: Planned, env: Mapping[str, Any]) -> None:
-        self.graph, self.planned, self.env = graph, planned, env
-        self.fusion = planned.fusion
-        self.edges = fuse.edges(graph, self.fusion)
+    """A region: its kernels are numbered on from those of the regions before it."""
+
+    def __init__(self, region: Region, shared: _Shared, env: Mapping[str, Any]) -> None:
+        self.region, self.shared, self.env = region, shared, env
+        self.graph, self.fusion = region.graph, region.fusion
         self.decisions = {d.ref: d for d in self.fusion.decisions}
-        names = planned.names
-        passed = [r for group in self.fusion.groups for r in group.roots if names[r].startswith(TEMPORARY)]
-        self.stored = {**names, **{r: f"t{k}" for k, r in enumerate(passed)}}
-        self.results = [r for r in names if r not in passed]
+        self.numbers: dict[int, int] = {}  # of groups that are kernels
+        for k, group in enumerate(self.fusion.groups):
+            if replayed(self.graph, group.roots[0]) is None:
+                self.numbers[k] = shared.kernels
+                shared.kernels += 1
+        found = fuse.edges(self.graph, self.fusion)
+        self.edges = [replace(e, kernel=self.numbers[e.kernel]) for e in found if e.kernel in self.numbers]
+        self.stored = {r: shared.name(n) for r, n in region.names.items()}
+        self._arrays()
 
-    def explanation(self) -> Explanation:
-        from .explain_text import text
+    def kernels(self) -> Iterator[Kernel]:
+        for k, group in enumerate(self.fusion.groups):
+            if k in self.numbers:
+                yield self._kernel(self.numbers[k], group)
 
-        kernels = tuple(self._kernel(k, group) for k, group in enumerate(self.fusion.groups))
-        unfused = fuse.fuse(self.graph, self.results, self.fusion.feet.__getitem__, fused=False)
-        facts = Facts(
-            self.planned.plan.name,
-            kernels,
-            self._arrays(),
-            self.edges,
-            sum(k.nbytes for k in kernels),
-            len(unfused.groups),
-            sum(map(self._moved, unfused.groups)),
-        )
-        return Explanation(text(facts), facts)
+    def unfused(self) -> list[float]:
+        """What each kernel would move if each step were one."""
+        fusion = fuse.fuse(self.graph, self.region.results, self.fusion.feet.__getitem__, fused=False)
+        groups = [g for g in fusion.groups if replayed(self.graph, g.roots[0]) is None]
+        return [self._moved(g) for g in groups]
 
     # ---- amounts ----
 
@@ -206,14 +241,14 @@ class _Explained:
         )
         return Kernel(
             number, ', '.join(self._shown(shape)), schedule, self._moved(group), self._operations(group),
-            tuple(map(self._called, (*group.reads, *group.roots))), self._steps(number, group),
+            tuple(map(self._called, (*group.reads, *group.roots))), self._steps(number, group), self.region.title,
         )  # fmt: skip
 
     def _steps(self, number: int, group: Any) -> tuple[Operation, ...]:
         inner = [
             r
             for r in members(self.graph, (*group.roots, *group.stages), group.reads)
-            if not isinstance(self.graph.nodes[r], g.Number | g.Fill | g.Count)
+            if not isinstance(self.graph.nodes[r], g.Number | g.Fill | g.Count | g.Index)
         ]
         names = {r: f"%{k}" for k, r in enumerate(r for r in inner if r not in group.roots)}
         names |= {r: self.stored[r] for r in group.roots}
@@ -229,30 +264,36 @@ class _Explained:
             found.append(Operation(ref, names[ref], what, _where(self.graph, ref), edges))
         return tuple(found)
 
-    def _arrays(self) -> tuple[Array, ...]:
-        groups = self.fusion.groups
-        read: dict[g.Ref, list[int]] = {}
-        for k, group in enumerate(groups):
-            for ref in group.reads:
-                read.setdefault(ref, []).append(k)
-        found = []
-        for ref, readers in sorted(read.items()):
-            if isinstance(self.graph.nodes[ref], g.Input):
-                found.append(self._array(self._called(ref), ref, "input", None, readers))
-        for k, group in enumerate(groups):
+    def _arrays(self) -> None:
+        """Tells of the arrays that the region's kernels read and write."""
+        readers: dict[g.Ref, list[int]] = {}
+        for k, group in enumerate(self.fusion.groups):
+            for ref in group.reads if k in self.numbers else ():
+                readers.setdefault(ref, []).append(self.numbers[k])
+        for ref, kernels in sorted(readers.items()):
+            if isinstance(self.graph.nodes[ref], g.MEMORY):
+                role: Role = "input" if isinstance(self.graph.nodes[ref], g.Input) else "passed"
+                self._tell(self._called(ref), ref, role, None, kernels)
+        for k, group in enumerate(self.fusion.groups):
             for ref in group.roots:
-                readers = [] if isinstance(self.graph.nodes[ref], g.Input) else read.get(ref, [])
-                role: Role = "result" if ref in self.results else "passed"
-                found.append(self._array(self.stored[ref], ref, role, k, readers))
-        return tuple(found)
+                again = [] if isinstance(self.graph.nodes[ref], g.MEMORY) else readers.get(ref, [])
+                name = self.stored[ref]
+                role = "result" if self.region.names[ref] == name else "passed"
+                self._tell(name, ref, role, self.numbers.get(k), again)
 
-    def _array(self, name: str, ref: g.Ref, role: Role, maker: int | None, readers: Sequence[int]) -> Array:
+    def _tell(self, name: str, ref: g.Ref, role: Role, maker: int | None, readers: Sequence[int]) -> None:
+        known = self.shared.arrays.get(name)
+        if known is not None and maker is None:  # of a region around this one
+            self.shared.arrays[name] = replace(known, readers=(*known.readers, *readers))
+            return
         node = self.graph.nodes[ref]
         decision = self.decisions.get(ref)
         shape = self._shown(node.shape)
         type = f"{node.dtype.name}[{', '.join(shape)}]" if shape else node.dtype.name
         why, brief = ("", "") if decision is None or maker is None else (decision.why, decision.brief)
-        return Array(name, ref, type, self._nbytes(ref), role, maker, tuple(readers), why, brief)
+        self.shared.arrays[name] = Array(
+            name, ref, type, self._nbytes(ref), role, maker, tuple(readers), why, brief
+        )
 
     # ---- names ----
 
@@ -272,6 +313,8 @@ class _Explained:
                 return f"{value:g}" if isinstance(value, float) else str(value)
             case g.Count(extent):
                 return show(self.graph.extent(extent))
+            case g.Index(axis):
+                return f"index {axis}"
             case _:
                 return self.stored[ref]
 

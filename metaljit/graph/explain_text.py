@@ -40,6 +40,8 @@ def work(kernel: Kernel) -> str:
 
 def _kernel(facts: Facts, kernel: Kernel) -> Iterator[str]:
     yield f"kernel {kernel.number} over ({kernel.domain}), {kernel.schedule}: {', '.join(kernel.arrays)}"
+    if kernel.region:
+        yield f"  in {kernel.region}"
     yield f"  {work(kernel)}"
     for step in kernel.steps:
         yield f"  {step.name} = {step.text}{f' ({step.where})' if step.where else ''}"

@@ -26,7 +26,7 @@ from ..source import Diagnostic, LaunchFault
 from ..symbols import Builtin
 from . import methods as _methods  # noqa: F401 (gives traced arrays NumPy's methods)
 from . import trees
-from .traced import Trace, Traced, extents_of, fault
+from .traced import Trace, Traced, extents_of, fault, tracing
 
 if TYPE_CHECKING:
     from .explain import Explanation
@@ -57,7 +57,7 @@ class Jitted:
         self._fused = fused
         self.signature = inspect.signature(function)
         names = list(self.signature.parameters)
-        self._static = frozenset(static) | {
+        self.static = frozenset(static) | {
             n for n, p in self.signature.parameters.items() if _is_const(p.annotation)
         }
         for name in static:
@@ -119,12 +119,12 @@ class Jitted:
         captured = [(f"captured{k}", a) for k, a in enumerate(made.captured)]
         numbers = {n: v for n, v in zip(names, values, strict=True) if not hasattr(v, "shape")}
         env = _env([*names, *(n for n, _ in captured)], [*values, *(a for _, a in captured)])
-        return explained(made.trace.graph, made.planned, {**env, **numbers})
+        return explained(made.planned, {**env, **numbers})
 
     def msl(self, *args: Any, **named: Any) -> str:
         """The Metal source of every kernel, in the order in which they run."""
         names, values, key = self._signature(args, named)
-        steps = self._find(names, values, key, args, named).planned.plan.steps
+        steps = self._find(names, values, key, args, named).planned.plan.programs
         return "\n".join(dict.fromkeys(step.program.msl for step in steps))
 
     # ---- signatures ----
@@ -142,7 +142,7 @@ class Jitted:
         values: list[Any] = []
         key: list[Any] = [devices.chosen[0]]
         for name, value in bound.arguments.items():
-            if name in self._static:
+            if name in self.static:
                 key.append((type(value), value))
                 continue
             leaves, structure = trees.flatten(value, name)
@@ -189,7 +189,7 @@ class Jitted:
         return known[-1]
 
     def _holds(self, made: Made, names: Sequence[str], values: Sequence[Any]) -> bool:
-        env = _env(names, values)
+        env = _env(names, values) | _env([n for n, _ in made.trace.captured], made.captured)
         return all(evaluate(guard, env) for guard in made.trace.guards)
 
     def _trace(
@@ -206,9 +206,10 @@ class Jitted:
         bound = self.signature.bind(*args, **named)
         bound.apply_defaults()
         for name, value in bound.arguments.items():
-            if name not in self._static:
+            if name not in self.static:
                 bound.arguments[name] = trees.rebuilt(trees.flatten(value)[1], leaves)
-        result = self.function(*bound.args, **bound.kwargs)
+        with tracing(trace):
+            result = self.function(*bound.args, **bound.kwargs)
         found, structure = trees.flatten(result)
         results = [trace.lifted(v) if _is_array(v) and type(v) is not Traced else v for _, v in found]
         refs = [v.ref for v in results if type(v) is Traced]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import DType, from_numpy
-from . import reductions, views
+from . import joins, reductions, views
 from .traced import Traced, elementwise, fault
 
 
@@ -37,7 +37,10 @@ def _transpose(self: Traced, *axes: Any) -> Traced:
 
 
 METHODS: dict[str, Any] = {
-    "__getitem__": views.item,
+    "__getitem__": joins.item,
+    "at": property(joins.At),
+    "take": joins.take,
+    "repeat": joins.repeat,
     "T": property(views.transpose),
     "transpose": _transpose,
     "reshape": _reshape,
@@ -55,6 +58,13 @@ METHODS: dict[str, Any] = {
 for _name, _method in METHODS.items():
     setattr(Traced, _name, _method)
 
+
+def _filled(number: float) -> Callable[..., Traced]:
+    return lambda a, dtype=None: views.broadcast_to(
+        _astype(joins.entered_array(a.trace, number), a.dtype if dtype is None else dtype), a.shape
+    )
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: (lambda a, *args, _name=name, **named: METHODS[_name](a, *args, **named))
        for name in ("sum", "prod", "any", "all", "mean", "var", "std", "squeeze", "ravel", "swapaxes")},
@@ -67,10 +77,29 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "moveaxis": views.moveaxis,
     "expand_dims": views.expand_dims,
     "flip": views.flip,
+    "concatenate": joins.concatenate,
+    "stack": joins.stack,
+    "split": joins.split,
+    "pad": joins.pad,
+    "take": joins.take,
+    "roll": joins.roll,
+    "tile": joins.tile,
+    "repeat": joins.repeat,
     "broadcast_to": views.broadcast_to,
+    "zeros_like": _filled(0),
+    "ones_like": _filled(1),
+    "diff": lambda a, n=1, axis=-1: _diff(a, n, axis),
     "where": lambda c, a, b: elementwise("where", c, a, b),
     "clip": METHODS["clip"],
 }  # fmt: skip
+
+
+def _diff(array: Traced, n: int, axis: int) -> Traced:
+    axis = views.axis_of(array, axis)
+    before = (slice(None),) * axis
+    for _ in range(n):
+        array = elementwise("subtract", array[(*before, slice(1, None))], array[(*before, slice(None, -1))])
+    return array
 
 
 def _array_function(self: Traced, function: Any, types: Any, args: Any, named: Any) -> Any:

@@ -7,9 +7,11 @@ on it; each way to try is an error that names what to do instead.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from ..dtypes import BOOL, F32, DType, from_numpy
 from ..extents import Extent, Lit, Sym, evaluate, op, show, symbols
 from ..operation_rules import Refusal, check
 from ..operations import OPERATIONS
-from ..source import Diagnostic, MetaljitError, Source, Span, TypeFault
+from ..source import Diagnostic, MetaljitError, ShapeError, Source, Span, TypeFault
 
 HERE = __name__.rpartition(".")[0]
 PACKAGE = __name__.partition(".")[0]
@@ -36,8 +38,9 @@ class Trace:
         self.name = name
         self.graph = g.Graph()
         self.captured: list[tuple[str, Any]] = []
-        self.env = env
+        self.env = dict(env) if env is not None else None
         self.guards: list[Extent] = []
+        self.place: Span | None = None  # where nodes come from that no line of the user's makes
 
     def decided(self, condition: Extent) -> bool | None:
         """Whether a condition on extents holds in this trace; None where that is not known."""
@@ -57,6 +60,13 @@ class Trace:
         extent = self.graph.extent(extent)
         return int(extent.value) if isinstance(extent, Lit) else Size(self, extent)
 
+    def equal(self, a: Extent, b: Extent, why: str) -> Extent:
+        """One extent for two that have to be equal: ShapeError now or at the call where they are not."""
+        found = self.graph.equate(a, b, why, user_span())
+        if isinstance(a, Lit) and isinstance(b, Lit) and a != b:
+            fault("shape-mismatch", f"{show(a)} is not {show(b)}: {why}", error=ShapeError)
+        return found
+
     def number(self, name: str, dtype: DType) -> Traced:
         return self.node(g.Number(name, dtype))
 
@@ -69,7 +79,7 @@ class Trace:
         return self.node(g.Count(self.graph.extent(extent), dtype))
 
     def node(self, node: g.Node) -> Traced:
-        return Traced(self, self.graph.add(node, user_span()))
+        return Traced(self, self.graph.add(node, self.place or user_span()))
 
     def array(self, name: str, dtype: np.dtype[Any], shape: Sequence[Extent]) -> Traced:
         element = from_numpy(dtype)
@@ -88,10 +98,30 @@ class Trace:
                 return self._input(name, value)
         name = f"captured{len(self.captured)}"
         self.captured.append((name, value))
+        if self.env is not None:
+            self.env |= {f"{name}.{k}": n for k, n in enumerate(value.shape)}
         return self._input(name, value)
 
     def _input(self, name: str, value: Any) -> Traced:
         return self.array(name, value.dtype, extents_of(name, value.shape))
+
+
+_traces = threading.local()
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[None]:
+    """Within, the trace is the one that runs in this thread."""
+    before = current_trace()
+    _traces.current = trace
+    try:
+        yield
+    finally:
+        _traces.current = before
+
+
+def current_trace() -> Trace | None:
+    return getattr(_traces, "current", None)
 
 
 def extents_of(name: str, shape: Sequence[int]) -> list[Extent]:
@@ -99,7 +129,41 @@ def extents_of(name: str, shape: Sequence[int]) -> list[Extent]:
     return [Lit(1) if n == 1 else Sym(f"{name}.{k}") for k, n in enumerate(shape)]
 
 
-class Size:
+if TYPE_CHECKING:
+
+    class _Operators:
+        """What the tables below give to sizes and arrays."""
+
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __floordiv__(self, other: Any) -> Any: ...
+        def __rfloordiv__(self, other: Any) -> Any: ...
+        def __mod__(self, other: Any) -> Any: ...
+        def __rmod__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __rpow__(self, other: Any) -> Any: ...
+        def __and__(self, other: Any) -> Any: ...
+        def __or__(self, other: Any) -> Any: ...
+        def __xor__(self, other: Any) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __getitem__(self, key: Any) -> Any: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    _Operators = object
+
+
+class Size(_Operators):
     """An extent of a traced array, a number that each call brings anew. Arithmetic with it is an extent again.
 
     A comparison, or `int(n)`, is decided by the call that is traced: another trace serves calls where it is decided
@@ -165,7 +229,7 @@ def extent_of(value: Dimension) -> Extent:
     return value.extent if isinstance(value, Size) else Lit(int(value))
 
 
-class Traced:
+class Traced(_Operators):
     """An array of a trace; 0-d ones are numbers too."""
 
     __slots__ = ("ref", "trace")
@@ -230,6 +294,13 @@ class Traced:
             "NumPy asks for the data", "use the array's own operators, metaljit's ops, or your own kernels"
         )
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        fault(
+            "traced-assign",
+            "a part of an array is assigned, and arrays of a trace do not change",
+            "take the array with that part changed: `x = x.at[…].set(…)`",
+        )
+
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("len() of a 0-d array")
@@ -258,7 +329,9 @@ def user_span() -> Span:
 
 
 def fault(slug: str, message: str, help: str = "", error: type[MetaljitError] = TypeFault) -> NoReturn:
-    raise error(Diagnostic(slug, message, user_span(), help=help))
+    trace = current_trace()
+    span = trace.place if trace is not None and trace.place is not None else user_span()
+    raise error(Diagnostic(slug, message, span, help=help))
 
 
 # ---- elementwise ----
@@ -269,7 +342,7 @@ Operand: TypeAlias = Any
 def elementwise(name: str, *args: Operand) -> Traced:
     """A row of the operation table on traced arrays, arrays from outside, and numbers; NumPy's broadcasting."""
     trace = next(a for a in args if isinstance(a, Traced)).trace
-    arrays = [_entered(trace, a) for a in args]
+    arrays = [entered(trace, a) for a in args]
     row = OPERATIONS[name]
     types = _types(arrays)
     try:
@@ -290,7 +363,7 @@ def elementwise(name: str, *args: Operand) -> Traced:
     return trace.node(g.Elementwise(name, tuple(refs), typing.result, shape))
 
 
-def _entered(trace: Trace, value: Operand) -> Traced | Size | int | float | bool:
+def entered(trace: Trace, value: Operand) -> Traced | Size | int | float | bool:
     if isinstance(value, Traced):
         if value.trace is not trace:
             fault(

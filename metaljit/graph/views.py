@@ -10,6 +10,7 @@ from typing import Any
 
 from ..compiler import graph as g
 from ..extents import Extent, Lit, op
+from ..frozen import frozen
 from ..source import ShapeError
 from .traced import Dimension, Size, Traced, extent_of, fault
 
@@ -21,8 +22,40 @@ def _view(array: Traced, map: g.Map, shape: Sequence[Extent]) -> Traced:
 # ---- slices ----
 
 
-def item(array: Traced, key: Any) -> Traced:
-    """`array[key]` with integers, slices, `...` and None."""
+@frozen
+class Section:
+    """What `array[key]` takes: of each axis so many elements from a start on, and which axes of the result these are.
+
+    Axis k of the array is axis `along[k]` of the result, of shape `result`; an axis that an integer took is gone.
+    """
+
+    starts: tuple[Extent, ...]
+    steps: tuple[int, ...]
+    shape: tuple[Extent, ...]
+    along: tuple[int | None, ...]
+    result: tuple[Extent, ...]
+
+
+def section(array: Traced, key: Any) -> Section:
+    """The meaning of integers, slices, `...` and None as a key."""
+    extents = iter(array.extents)
+    parts: list[tuple[Extent, int, Extent]] = []
+    along: list[int | None] = []
+    result: list[Extent] = []
+    for k in keys(array, key):
+        if k is None:
+            result.append(Lit(1))
+            continue
+        parts.append(_one(array, k, next(extents)))
+        along.append(len(result) if isinstance(k, slice) else None)
+        if isinstance(k, slice):
+            result.append(parts[-1][2])
+    starts, steps, shape = zip(*parts, strict=True) if parts else ((), (), ())
+    return Section(starts, steps, shape, tuple(along), tuple(result))
+
+
+def keys(array: Traced, key: Any) -> list[Any]:
+    """A key for each axis, and None where there is a new one; `...` is gone."""
     given = list(key) if isinstance(key, tuple) else [key]
     taken = sum(k is not None and k is not Ellipsis for k in given)
     if taken > array.ndim:
@@ -31,32 +64,19 @@ def item(array: Traced, key: Any) -> Traced:
         given.append(Ellipsis)
     at = next(n for n, k in enumerate(given) if k is Ellipsis)
     given[at : at + 1] = [slice(None)] * (array.ndim - taken)
-    starts: list[Extent] = []
-    steps: list[int] = []
-    shape: list[Extent] = []
-    along: list[int | None] = []
-    result: list[Extent] = []
-    extents = iter(array.extents)
-    for k in given:
-        if k is None:
-            result.append(Lit(1))
-            continue
-        start, step, count = _one(array, k, next(extents))
-        starts.append(start)
-        steps.append(step)
-        shape.append(count)
-        if isinstance(k, slice):
-            along.append(len(result))
-            result.append(count)
-        else:
-            along.append(None)
-    if tuple(shape) == array.extents and all(s == 1 for s in steps):
+    return given
+
+
+def item(array: Traced, key: Any) -> Traced:
+    """`array[key]` with integers, slices, `...` and None."""
+    found = section(array, key)
+    if found.shape == array.extents and all(s == 1 for s in found.steps):
         cut = array
     else:
-        cut = _view(array, g.Slice(tuple(starts), tuple(steps)), shape)
-    if result == shape and along == list(range(len(shape))):
+        cut = _view(array, g.Slice(found.starts, found.steps), found.shape)
+    if found.result == found.shape and found.along == tuple(range(len(found.shape))):
         return cut
-    return _view(cut, g.Axes(tuple(along)), result)
+    return _view(cut, g.Axes(found.along), found.result)
 
 
 def _one(array: Traced, key: Any, extent: Extent) -> tuple[Extent, int, Extent]:
@@ -65,8 +85,6 @@ def _one(array: Traced, key: Any, extent: Extent) -> tuple[Extent, int, Extent]:
         return _range(array, key, extent)
     if isinstance(key, Size):
         return key.extent, 1, Lit(1)
-    if isinstance(key, Traced):
-        fault("gather", "an array as index is no view", "gather with `ops.take` or a kernel of your own")
     try:
         number = key.__index__()
     except AttributeError:
@@ -115,7 +133,7 @@ def _end(array: Traced, value: Any, extent: Extent, default: Extent, after: int 
 
 
 def transpose(array: Traced, axes: Sequence[int] | None = None) -> Traced:
-    order = list(reversed(range(array.ndim))) if axes is None else [_axis(array, a) for a in axes]
+    order = list(reversed(range(array.ndim))) if axes is None else [axis_of(array, a) for a in axes]
     if sorted(order) != list(range(array.ndim)):
         fault("bad-axes", f"{tuple(axes or ())} is no order of {array.ndim} axes")
     along = [0] * array.ndim
@@ -125,14 +143,14 @@ def transpose(array: Traced, axes: Sequence[int] | None = None) -> Traced:
 
 
 def moveaxis(array: Traced, source: int, destination: int) -> Traced:
-    order = [a for a in range(array.ndim) if a != _axis(array, source)]
-    order.insert(_axis(array, destination), _axis(array, source))
+    order = [a for a in range(array.ndim) if a != axis_of(array, source)]
+    order.insert(axis_of(array, destination), axis_of(array, source))
     return transpose(array, order)
 
 
 def swapaxes(array: Traced, first: int, second: int) -> Traced:
     order = list(range(array.ndim))
-    a, b = _axis(array, first), _axis(array, second)
+    a, b = axis_of(array, first), axis_of(array, second)
     order[a], order[b] = b, a
     return transpose(array, order)
 
@@ -140,7 +158,7 @@ def swapaxes(array: Traced, first: int, second: int) -> Traced:
 def expand_dims(array: Traced, axis: int | Sequence[int]) -> Traced:
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     rank = array.ndim + len(axes)
-    new = {_axis(array, a, rank) for a in axes}
+    new = {axis_of(array, a, rank) for a in axes}
     kept = [k for k in range(rank) if k not in new]
     extents = dict(zip(kept, array.extents, strict=True))
     return _view(array, g.Axes(tuple(kept)), [extents.get(k, Lit(1)) for k in range(rank)])
@@ -150,7 +168,7 @@ def squeeze(array: Traced, axis: int | Sequence[int] | None = None) -> Traced:
     if axis is None:
         gone = {k for k, e in enumerate(array.extents) if e == Lit(1)}
     else:
-        gone = {_axis(array, a) for a in ((axis,) if isinstance(axis, int) else axis)}
+        gone = {axis_of(array, a) for a in ((axis,) if isinstance(axis, int) else axis)}
     for k in gone:
         if array.extents[k] != Lit(1):
             fault("bad-axes", f"axis {k} of {array!r} is not known to have one element")
@@ -161,7 +179,7 @@ def squeeze(array: Traced, axis: int | Sequence[int] | None = None) -> Traced:
 
 def flip(array: Traced, axis: int | Sequence[int] | None = None) -> Traced:
     axes = range(array.ndim) if axis is None else ((axis,) if isinstance(axis, int) else axis)
-    turned = {_axis(array, a) for a in axes}
+    turned = {axis_of(array, a) for a in axes}
     starts = [op("-", e, Lit(1)) if k in turned else Lit(0) for k, e in enumerate(array.extents)]
     return _view(
         array,
@@ -211,7 +229,7 @@ def product(extents: Sequence[Extent]) -> Extent:
     return total
 
 
-def _axis(array: Traced, axis: int, rank: int | None = None) -> int:
+def axis_of(array: Traced, axis: int, rank: int | None = None) -> int:
     rank = array.ndim if rank is None else rank
     if not -rank <= axis < rank:
         fault("bad-axes", f"axis {axis} does not exist: there are {rank}")

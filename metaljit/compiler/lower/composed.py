@@ -8,7 +8,7 @@ A node that is read by a kernel of the user's becomes a device function of its i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from metaljit.grammar import tree
@@ -25,23 +25,31 @@ from ..bounds import Poly
 from ..graph import (
     Axes,
     Call,
+    Carried,
     Cast,
+    Choose,
     Count,
     Elementwise,
+    Embed,
     Fill,
+    Gather,
     Graph,
+    Index,
     Input,
+    Loop,
     Map,
     Number,
     Part,
     Reduce,
     Ref,
     Reshape,
+    Ruled,
+    Scatter,
     Slice,
     View,
     operands,
 )
-from . import arithmetic, arrays, kernel, parameters, returns, statements, values
+from . import arithmetic, arrays, kernel, looped, parameters, returns, selected, statements, values
 from .body import Body, Options, Unit
 from .convert import convert
 from .expressions import free_value
@@ -93,6 +101,38 @@ def lower_group(graph: Graph, group: Group, math: str = "precise") -> Lowered:
     return start.lowered(made, shape)
 
 
+def lower_scatter(graph: Graph, group: Group, math: str = "precise") -> Lowered:
+    """One kernel, a thread for each element that is added."""
+    (root,) = group.roots
+    node, start = graph.nodes[root], opened(graph, group, "grid", math)
+    assert isinstance(node, Scatter)
+    unit, body, span = start.unit, start.body, start.span
+    shape = tuple(map(graph.extent, graph.nodes[node.of].shape))
+    variables = kernel.map_positions(body, shape, position_names(len(shape)))
+    positions = _typed(body.positions)
+    known: Known = {}
+    value = start.composer.at(body, node.of, positions, known)
+    tests: list[Typed] = []
+    found: list[Typed] = []
+    extents = [unit.extent(graph.extent(e)) for e in node.shape]
+    for at, extent in zip(node.at, extents, strict=True):
+        limit = typed(extent, span, I32)
+        index = start.composer.at(body, at, positions, known)
+        if not arrays.proved(body, index, limit):
+            index = selected.counted(body, index, limit, span)
+            tests.append(Typed(ir.InRange(index.expr, limit.expr, True)))
+        found.append(index)
+    guard = arithmetic.join_conditions("and", tests).expr if tests else None
+    offset = arrays.offset_of(extents, found, span)
+    (buffer,) = start.buffers
+    body.emit(ir.Atomic("add", body.var("old", node.dtype), buffer, offset, (value.expr,), guard, span))
+    domain = tuple(kernel.extent_expr(unit, e) for e in shape)
+    made = ir.Kernel(
+        group.name, "grid", variables, domain, start.functions(), tuple(body.block), (), ordered=True, span=span
+    )  # fmt: skip
+    return start.lowered(made, shape)
+
+
 def position_names(rank: int) -> list[str]:
     return ["i"] if rank == 1 else [f"i{k}" for k in range(rank)]
 
@@ -123,12 +163,15 @@ class Opened:
         if self.unit.diagnostics:
             raise TypeFault(*self.unit.diagnostics)
         results = parameters.results(self.results)
+        if isinstance(self.composer.graph.nodes[self.group.roots[0]], Scatter):
+            results = tuple(replace(r, zeroed=True) for r in results)
         return Lowered(made, self.unit, self.params, results, domain, self.group.name)
 
 
 def opened(graph: Graph, group: Group, kind: str, math: str) -> Opened:
     inner = members(graph, group)
-    numbers = [n for n in map(graph.nodes.__getitem__, inner) if isinstance(n, Number)]
+    turns = {graph.loops[n.scope].turn for n in map(graph.nodes.__getitem__, inner) if isinstance(n, Loop)}
+    numbers = [n for r in inner if isinstance(n := graph.nodes[r], Number) and r not in turns]
 
     def type_of(ref: Ref) -> ArrayType:
         node = graph.nodes[ref]
@@ -153,14 +196,23 @@ def members(graph: Graph, group: Group) -> list[Ref]:
     wanted = set(group.roots)
     for ref in range(max(group.roots), -1, -1):
         if ref in wanted and ref not in group.stored:
-            wanted.update(operands(graph.nodes[ref]))
+            wanted.update(_behind(graph, ref))
     return sorted(wanted)
+
+
+def _behind(graph: Graph, ref: Ref) -> list[Ref]:
+    """What a node is computed from, and a loop's turns."""
+    node = graph.nodes[ref]
+    if not isinstance(node, Loop):
+        return list(operands(node))
+    turns = graph.loops[node.scope]
+    return [*operands(node), *turns.after, *(r for r in (turns.count, turns.condition) if r is not None)]
 
 
 def uses(graph: Graph, members: Sequence[Ref]) -> dict[Ref, int]:
     uses = dict.fromkeys(members, 0)
     for ref in members:
-        for of in operands(graph.nodes[ref]):
+        for of in _behind(graph, ref):
             uses[of] = uses.get(of, 0) + 1
     return uses
 
@@ -248,6 +300,8 @@ class Composer:
                 return (convert(body, Literal(number), dtype, span),)
             case Count(extent, dtype):
                 return (convert(body, self.unit.extent(self.graph.extent(extent)), dtype, span),)
+            case Index(axis, dtype):
+                return (convert(body, indices[axis], dtype, span),)
             case Elementwise(op, args):
                 parts = [self.at(body, a, indices if self.graph.nodes[a].shape else (), known) for a in args]
                 value = arithmetic.apply(body, OPERATIONS[op], parts, span)
@@ -256,14 +310,24 @@ class Composer:
                 return (convert(body, self.at(body, of, indices, known), dtype, span),)
             case View(of):
                 return (self.at(body, of, self._place(body, ref, indices, known), known),)
+            case Embed():
+                return (selected.embedded(self, body, node, indices, known, span),)
+            case Gather():
+                return (selected.gathered(self, body, node, indices, known, span),)
+            case Ruled(of):
+                return (self.at(body, of, indices, known),)
+            case Choose():
+                return (selected.chosen(self, body, node, indices, known, span),)
+            case Loop():
+                return looped.looped(self, body, node, indices, known, span)
             case Part(of, number):
                 return (self.all_at(body, of, indices, known)[number],)
             case Call():
                 return self._called(body, ref, node, indices, span)
             case Reduce():
                 return (self._reduced(body, node, indices, known, span),)
-            case Input():
-                raise AssertionError("an input is read from memory")
+            case Input() | Scatter() | Carried():
+                raise AssertionError(f"{type(node).__name__} is read from memory")
         assert_never(node)
 
     def _loaded(self, body: Body, ref: Ref, indices: tuple[Typed, ...], span: Span) -> Typed:
