@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from unicodedata import east_asian_width
 
 from ..frozen import frozen
-from .explain_text import amount, headline, saving
+from .explain_text import amount, headline, saving, work
 from .layers import Box, Key, Layout, Point, laid_out
 
 if TYPE_CHECKING:
@@ -110,20 +110,17 @@ def _ordered(nodes: Sequence[Key] | dict[Key, Part], edges: Sequence[tuple[Key, 
 def _arrays(bundle: Bundle) -> Part:
     role = bundle[0].role
     lines = [Text(f"{_cut(a.name)}  {a.type}", amount(a.nbytes, "B")) for a in bundle]
-    whys = list(dict.fromkeys(a.brief for a in bundle)) if role == "passed" else []
+    whys = list(dict.fromkeys(a.brief for a in bundle if a.brief)) if role == "passed" else []
     reasons = [Text(line, faint=True) for why in whys[:2] for line in _wrapped(why)]
     return Part((), (*_fewer(lines), *reasons), *ROLES[role], 9.0)
 
 
 def _kernel(kernel: Kernel) -> Part:
-    intensity = f"{kernel.intensity:.2g}" if kernel.intensity == kernel.intensity else "?"
     head = (
         Text(f"kernel {kernel.number}", f"({kernel.domain})"),
+        *((Text(_cut(f"in {kernel.region}"), faint=True),) if kernel.region else ()),
         Text(kernel.schedule, faint=True),
-        Text(
-            f"{amount(kernel.nbytes, 'B')} moved, {amount(kernel.operations)} operations, {intensity} a byte",
-            faint=True,
-        ),
+        Text(work(kernel), faint=True),
     )
     lines = _fewer([line for step in kernel.steps for line in _step(step)])
     return Part(head, tuple(lines), KERNEL, BORDER, 6.0)
