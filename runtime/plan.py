@@ -102,11 +102,11 @@ class _State:
     def run(self, steps: Sequence[_Run | _Turns]) -> None:
         memories = self.memories
         for step in steps:
-            if all(w.source.value(self) == w.holds for w in step.when):
-                if isinstance(step, _Turns):
-                    self._repeat(step)
-                else:
-                    self._dispatch(step)
+            runs = all(w.source.value(self) == w.holds for w in step.when)
+            if isinstance(step, _Turns):
+                self._repeat(step) if runs else self._skip(step)
+            elif runs:
+                self._dispatch(step)
             for place in step.last:
                 memories[place] = None
 
@@ -147,6 +147,11 @@ class _State:
                 memories[value] = memories[place]
             done += 1
         self._hand_on(turns, ours, done)
+
+    def _skip(self, turns: _Turns) -> None:
+        """Memory for results that nobody will look at."""
+        for start, result in zip(turns.starts, turns.results, strict=True):
+            self.memories[result] = _like(self.memories[start])  # type: ignore[arg-type]
 
     def _hand_on(self, turns: _Turns, ours: Mapping[int, Sequence[Memory]], done: int) -> None:
         """The last values are the results, whose memory is no longer the loop's."""

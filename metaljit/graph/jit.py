@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from ..symbols import Builtin
 from . import methods as _methods  # noqa: F401 (gives traced arrays NumPy's methods)
 from . import trees
 from .traced import Trace, Traced, extents_of, fault, tracing
+
+if TYPE_CHECKING:
+    from .explain import Explanation
 
 _OWN = re.compile(r"(out|t)\d*")  # what kernels call their results and what lies between kernels
 
@@ -108,13 +111,19 @@ class Jitted:
             return None
         return device, warm
 
-    def explain(self, *args: Any, **named: Any) -> str:
-        """What became of the function for these arguments: kernels, bytes, and why an array is stored."""
-        from .explain import text
+    def explain(self, *args: Any, **named: Any) -> Explanation:
+        """What became of the function for these arguments: kernels, bytes, and for every edge why it was fused or not.
+
+        The text can also be drawn: see `Explanation`.
+        """
+        from .explain import explained
 
         names, values, key = self._signature(args, named)
         made = self._find(names, values, key, args, named)
-        return text(made.trace.graph, made.planned)
+        captured = [(f"captured{k}", a) for k, a in enumerate(made.captured)]
+        numbers = {n: v for n, v in zip(names, values, strict=True) if not hasattr(v, "shape")}
+        env = _env([*names, *(n for n, _ in captured)], [*values, *(a for _, a in captured)])
+        return explained(made.planned, {**env, **numbers})
 
     def msl(self, *args: Any, **named: Any) -> str:
         """The Metal source of every kernel, in the order in which they run."""
