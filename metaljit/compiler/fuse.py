@@ -2,7 +2,8 @@
 
 In: a graph and its results. Out: groups, in the order in which they run. `fuse_places` decides which nodes are stored,
 `fuse_limits` which more, so that no kernel is too large, `fuse_rows` which of these are computed in one pass over the rows
-of an array, `fuse_groups` which others are one kernel, `fuse_guards` which kernels run only where a predicate holds.
+of an array, `fuse_ends` what is computed where a product or reduced columns are, `fuse_groups` which others are one kernel,
+`fuse_guards` which kernels run only where a predicate holds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 
 from ..frozen import frozen
 from . import turns
+from .fuse_ends import with_ends
 from .fuse_groups import Group, When, alone, loop_of, merged
 from .fuse_guards import guards
 from .fuse_limits import limit
@@ -86,6 +88,7 @@ def _groups(
     groups += [Group(tuple(of), _memory(graph, loop, stored)) for loop, of in parts.items() if of]
     placed = [replace(group, when=when[group.roots[0]]) for group in groups]
     if fused:
+        placed = with_ends(graph, placed, reasons, own)
         return merged(graph, ordered(graph, placed), own)
     return ordered(graph, placed)
 

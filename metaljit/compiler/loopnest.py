@@ -78,14 +78,14 @@ def _rows(kernel: ir.Kernel, text: Text, printer: Printer, inner: int) -> None:
         out.line("const long first = unit % blocks * block;")
         out.line("const long last = first + block < columns ? first + block : columns;")
         positions = kernel.positions
-        _unravel(printer, positions[: len(outer)], outer, "row")
+        unravel(printer, positions[: len(outer)], outer, "row")
         if inner == 1 and kernel.kind == "map" and ranges is not None:
             _split(kernel, text, printer, ranges, len(outer))
         else:
             _inner(kernel, text, printer, positions[len(outer) :], last, "first", "last", "<false>")
 
 
-def _unravel(printer: Printer, positions: Sequence[ir.Var], extents: Sequence[str], index: str) -> None:
+def unravel(printer: Printer, positions: Sequence[ir.Var], extents: Sequence[str], index: str) -> None:
     rest = index
     for k in range(len(positions) - 1, -1, -1):
         if k == 0:
@@ -187,7 +187,7 @@ def _inner(
         if skipped:
             out.line(f"if ({index} == {skipped} && ({index} = int(to)) >= last) {{ break; }}")
         if not single:
-            _unravel(printer, positions, extents, index)
+            unravel(printer, positions, extents, index)
         arguments = ["p"]
         if text.usage.checks:
             arguments += ["status", f"uint(row * columns + {index})"]

@@ -15,8 +15,23 @@ from ..program import ArrayParam, Place, Plan, Repeat, Requirement, Role, Scalar
 from . import fuse, ir
 from .fuse_groups import Group, loop_of
 from .fuse_places import Footprint
-from .graph import Call, Carried, Count, Fill, Graph, Input, Loop, Node, Number, Part, Ref, Scatter, operands
-from .lower import composed, parameters, rows
+from .graph import (
+    Call,
+    Carried,
+    Count,
+    Fill,
+    Graph,
+    Input,
+    Loop,
+    Node,
+    Number,
+    Part,
+    Reduce,
+    Ref,
+    Scatter,
+    operands,
+)
+from .lower import columns, composed, parameters, rows
 from .pipeline import optimise
 from .pipeline import program as compiled
 from .turns import is_alone
@@ -185,7 +200,8 @@ def _loop(graph: Graph, ref: Ref) -> Loop:
 def _lowering(graph: Graph, group: Group) -> Lowering:
     """What makes a group a kernel."""
     if group.stages:
-        return rows.lower_rows
+        first = graph.nodes[group.stages[0]]
+        return rows.lower_rows if isinstance(first, Reduce) and first.of_rows else columns.lower_columns
     return (
         composed.lower_scatter if isinstance(graph.nodes[group.roots[0]], Scatter) else composed.lower_group
     )

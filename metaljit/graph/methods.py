@@ -53,6 +53,8 @@ METHODS: dict[str, Any] = {
     "var": reductions.var,
     "std": reductions.std,
     "clip": lambda self, low, high: elementwise("clip", self, low, high),
+    "argmin": lambda self, axis=None, keepdims=False: reductions.argument("min", self, axis, keepdims),
+    "argmax": lambda self, axis=None, keepdims=False: reductions.argument("max", self, axis, keepdims),
     **{name: _reduction(name) for name in ("sum", "prod", "min", "max", "any", "all")},
 }
 for _name, _method in METHODS.items():
@@ -67,7 +69,8 @@ def _filled(number: float) -> Callable[..., Traced]:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: (lambda a, *args, _name=name, **named: METHODS[_name](a, *args, **named))
-       for name in ("sum", "prod", "any", "all", "mean", "var", "std", "squeeze", "ravel", "swapaxes")},
+       for name in ("sum", "prod", "any", "all", "mean", "var", "std", "argmin", "argmax", "squeeze", "ravel",
+                    "swapaxes")},
     "amin": METHODS["min"],
     "amax": METHODS["max"],
     "min": METHODS["min"],

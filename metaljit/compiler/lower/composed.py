@@ -40,6 +40,7 @@ from ..graph import (
     Map,
     Number,
     Part,
+    Product,
     Reduce,
     Ref,
     Reshape,
@@ -221,6 +222,15 @@ def _typed(items: Sequence[Value]) -> tuple[Typed, ...]:
     return tuple(v for v in items if isinstance(v, Typed))
 
 
+@frozen
+class Flat:
+    """Where elements of arrays of this shape lie at these indices: a place that need not be found from them."""
+
+    shape: tuple[Extent, ...]
+    indices: tuple[ir.Expr, ...]
+    place: ir.Expr
+
+
 @mutable
 class Composer:
     """Lowers nodes of a graph at given indices."""
@@ -232,6 +242,7 @@ class Composer:
     reduced: Mapping[Ref, Typed] = field(
         default_factory=dict
     )  # reductions of the row, whose values are there
+    flat: Flat | None = None
 
     # ---- values ----
 
@@ -326,13 +337,20 @@ class Composer:
                 return self._called(body, ref, node, indices, span)
             case Reduce():
                 return (self._reduced(body, node, indices, known, span),)
-            case Input() | Scatter() | Carried():
+            case Input() | Scatter() | Carried() | Product():
                 raise AssertionError(f"{type(node).__name__} is read from memory")
         assert_never(node)
 
     def _loaded(self, body: Body, ref: Ref, indices: tuple[Typed, ...], span: Span) -> Typed:
         node = self.graph.nodes[ref]
-        shape = [self.unit.extent(self.graph.extent(e)) for e in node.shape]
+        extents = tuple(map(self.graph.extent, node.shape))
+        if (
+            self.flat is not None
+            and self.flat.shape == extents
+            and self.flat.indices == tuple(i.expr for i in indices)
+        ):
+            return Typed(ir.Load(self.buffer(ref), self.flat.place, node.dtype))
+        shape = list(map(self.unit.extent, extents))
         return Typed(ir.Load(self.buffer(ref), arrays.offset_of(shape, indices, span), node.dtype))
 
     def buffer(self, ref: Ref) -> ir.Buffer:
