@@ -11,22 +11,35 @@ from collections.abc import Sequence
 
 from ..program import Uniform
 from . import ir, loopnest, msl
-from .msl_statements import PARAMETERS, Printer
+from .msl_statements import Printer
 from .rownest import called, reduced
-from .spelling import Scope, identifier, literal, type_name
+from .spelling import identifier, literal, type_name
 
 WIDTH = 1024  # columns whose accumulators stay in the first cache
 AT_ONCE = 4  # reductions between a load of an accumulator and its store
 
-WORDS = ("columns", "blocks", "unit", "row", "left", "right", "width", "lane", "k", "first", "last", "stop")
+WORDS = (
+    "columns",
+    "blocks",
+    "unit",
+    "row",
+    "left",
+    "right",
+    "begins",
+    "width",
+    "lane",
+    "k",
+    "first",
+    "last",
+    "stop",
+)
 
 
 def emit(
     kernel: ir.Kernel, uniforms: Sequence[Uniform], buffers: Sequence[ir.Buffer], math: str, title: str
 ) -> str:
     printer = msl.prepared(Printer, kernel, uniforms, buffers, math)
-    printer.scope = Scope(*PARAMETERS, *WORDS, *printer.buffers.values(), *printer.functions.values())
-    printer.vars = {}
+    loopnest.named(printer, WORDS)
     loopnest.shell(
         printer.out, identifier(kernel.name), printer.buffers, buffers, lambda: _columns(printer, kernel)
     )

@@ -581,6 +581,24 @@ class Columns:
 
 
 @frozen
+class Tiled:
+    """What a kernel does that multiplies matrices, a threadgroup to a tile, for devices that do not run threadgroups.
+
+    `left` is a function of the batch, row and k, `right` of the batch, k and column; their products' sum over k, of the type
+    of `sum`, is the last argument of the elements' functions, after batch, row and column.
+    """
+
+    batch: tuple[Var, ...]
+    rows: Expr
+    columns: Expr
+    count: Expr
+    left: str
+    right: str
+    elements: tuple[Element, ...]
+    sum: Var
+
+
+@frozen
 class Kernel:
     """A map kernel: one element at `positions` over `domain`; a grid kernel: one thread, `domain` = (groups…, threads…).
 
@@ -601,6 +619,6 @@ class Kernel:
     threads: tuple[int, ...] = ()
     shared: tuple[Buffer, ...] = ()
     cooperative: bool = False
-    nest: Rows | Columns | None = None
+    nest: Rows | Columns | Tiled | None = None
     ordered: bool = False
     span: Span = field(kw_only=True)

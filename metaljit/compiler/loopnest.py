@@ -38,6 +38,13 @@ def emit(kernel: ir.Kernel, text: Text, printer: Printer, buffers: Sequence[ir.B
     return "\n".join(out.lines) + "\n"
 
 
+def named(printer: Printer, words: Sequence[str]) -> None:
+    """Makes the printer ready for lines of a nest that stands alone, whose own words no array is called by."""
+    printer.scope = Scope(*WORDS, *words, *printer.functions.values())
+    printer.buffers = {key: printer.scope.new(name) for key, name in printer.buffers.items()}
+    printer.vars = {}
+
+
 def shell(
     out: Emitter, entry: str, names: Mapping[str, str], buffers: Sequence[ir.Buffer], rows: Callable[[], None]
 ) -> None:

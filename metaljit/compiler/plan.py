@@ -26,12 +26,13 @@ from .graph import (
     Node,
     Number,
     Part,
+    Product,
     Reduce,
     Ref,
     Scatter,
     operands,
 )
-from .lower import columns, composed, parameters, rows
+from .lower import columns, composed, parameters, products, rows
 from .pipeline import optimise
 from .pipeline import program as compiled
 from .turns import is_alone
@@ -199,9 +200,11 @@ def _loop(graph: Graph, ref: Ref) -> Loop:
 
 def _lowering(graph: Graph, group: Group) -> Lowering:
     """What makes a group a kernel."""
-    if group.stages:
-        first = graph.nodes[group.stages[0]]
-        return rows.lower_rows if isinstance(first, Reduce) and first.of_rows else columns.lower_columns
+    match graph.nodes[group.stages[0]] if group.stages else None:
+        case Product():
+            return products.lower_product
+        case Reduce() as reduced:
+            return rows.lower_rows if reduced.of_rows else columns.lower_columns
     return (
         composed.lower_scatter if isinstance(graph.nodes[group.roots[0]], Scatter) else composed.lower_group
     )

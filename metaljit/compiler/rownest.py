@@ -11,29 +11,18 @@ from collections.abc import Sequence
 
 from ..program import Uniform
 from . import ir, loopnest, msl
-from .msl_statements import PARAMETERS, Printer
-from .spelling import Scope, identifier, literal, type_name
+from .msl_statements import Printer
+from .spelling import identifier, literal, type_name
 
 ACCUMULATORS = 32
+WORDS = ("column", "lane", "lanes", "half")
 
 
 def emit(
     kernel: ir.Kernel, uniforms: Sequence[Uniform], buffers: Sequence[ir.Buffer], math: str, title: str
 ) -> str:
     printer = msl.prepared(Printer, kernel, uniforms, buffers, math)
-    printer.scope = Scope(
-        *PARAMETERS,
-        "columns",
-        "first",
-        "last",
-        "unit",
-        "lane",
-        "lanes",
-        "half",
-        *printer.buffers.values(),
-        *printer.functions.values(),
-    )
-    printer.vars = {}
+    loopnest.named(printer, WORDS)
     loopnest.shell(
         printer.out, identifier(kernel.name), printer.buffers, buffers, lambda: _rows(printer, kernel)
     )

@@ -17,6 +17,7 @@ from . import joins
 from .adjoints import adjoint
 from .joins import embedded, index, scattered
 from .partials import partials
+from .products import pulled
 from .reductions import cast, reduce
 from .traced import Trace, Traced, elementwise, fault
 from .views import broadcast_to, expand_dims, reshape
@@ -97,6 +98,8 @@ class _Reverse:
                 if isinstance(part, g.Reduce) and part.chunk:  # both are one reduction, in two passes
                     node = replace(part, shape=node.shape, chunk=0)
                 return [(node.of, self._reduced(ref, node, value))]
+            case g.Product():
+                return pulled(node, value)
             case g.Ruled():
                 return self._ruled(ref, node, value)
             case g.Call() | g.Loop():

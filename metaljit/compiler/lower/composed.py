@@ -279,7 +279,7 @@ class Composer:
                 return [(a, indices if self.graph.nodes[a].shape else ()) for a in args]
             case Cast(of) | Part(of):
                 return [(of, indices)]
-            case View(of):
+            case View(of, map) if not (isinstance(map, Reshape) and of in self.stored):
                 return [(of, self._place(body, ref, indices, known))]
             case _:
                 return []
@@ -319,6 +319,9 @@ class Composer:
                 return (convert(body, value, node.dtype, span),)
             case Cast(of, dtype):
                 return (convert(body, self.at(body, of, indices, known), dtype, span),)
+            case View(of, Reshape()) if of in self.stored:
+                shape = [self.unit.extent(self.graph.extent(e)) for e in node.shape]
+                return (Typed(ir.Load(self.buffer(of), arrays.offset_of(shape, indices, span), node.dtype)),)
             case View(of):
                 return (self.at(body, of, self._place(body, ref, indices, known), known),)
             case Embed():
