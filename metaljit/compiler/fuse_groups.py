@@ -163,17 +163,17 @@ def is_own(graph: Graph, ref: Ref) -> bool:
     node = graph.nodes[ref]
     return (
         isinstance(node, Scatter)
-        or loop_of(graph, ref) is not None
+        or replayed(graph, ref) is not None
         or (is_stage(graph, ref) and not is_row(graph, ref))
     )
 
 
-def loop_of(graph: Graph, ref: Ref) -> Ref | None:
-    """The loop that a stored node is a result of."""
+def replayed(graph: Graph, ref: Ref) -> Ref | None:
+    """The loop that a stored node is a result of, if its turns are kernels."""
     node = graph.nodes[ref]
-    if isinstance(node, Part) and isinstance(graph.nodes[node.of], Loop):
-        return node.of
-    return ref if isinstance(node, Loop) else None
+    at = node.of if isinstance(node, Part) else ref
+    loop = graph.nodes[at]
+    return at if isinstance(loop, Loop) and not graph.loops[loop.scope].alone else None
 
 
 def is_stage(graph: Graph, ref: Ref) -> bool:
