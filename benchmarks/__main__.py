@@ -9,7 +9,7 @@ from statistics import median
 
 import metaljit as mj
 
-from . import cooperative, hamming, laplacian, max_pool, overhead, philox
+from . import cooperative, hamming, laplacian, matmul, max_pool, overhead, philox, reductions
 from .timing import Measured, Work, measure
 
 WORKS: dict[str, Callable[[], Work]] = {
@@ -20,6 +20,8 @@ WORKS: dict[str, Callable[[], Work]] = {
     "matmul": cooperative.matmul,
     "sums": cooperative.sums,
     "histogram": cooperative.histogram,
+    **reductions.WORKS,
+    **matmul.WORKS,
 }
 NAMES = (*WORKS, "overhead")
 LEAST_ROUNDS = 9
