@@ -28,13 +28,14 @@ def _torch(name: str, x: Any) -> dict[str, Run]:
     except ImportError:
         return {}
     t = torch.from_numpy(x)
-    run = {
+    runs: dict[str, Callable[[], Any]] = {
         "sums of columns": lambda: t.sum(0),
         "sums of rows": lambda: t.sum(1),
         "sum of all": lambda: t.sum(),
         "variance of columns": lambda: t.var(0, correction=0),
         "places of the greatest": lambda: t.argmax(1),
-    }[name]
+    }
+    run = runs[name]
     return {"PyTorch": lambda: run().numpy()}
 
 
