@@ -110,7 +110,7 @@ def test_names_of_a_product() -> None:
     same(lambda x, y: np.matmul(x, y) + np.dot(x, y), *args)
     constant = a(5, 5, seed=3)
     same(lambda x, y: constant @ x @ y, *args)
-    same(lambda x, y: np.dot(2.0, x) @ y, *args)
+    same(lambda x, y: np.dot(np.float32(2), x) @ y, *args)
     same(lambda rows, sums: rows @ sums, *args)
 
 
