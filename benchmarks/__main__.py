@@ -9,7 +9,7 @@ from statistics import median
 
 import metaljit as mj
 
-from . import cooperative, graphs, hamming, laplacian, max_pool, overhead, philox
+from . import cooperative, graphs, hamming, laplacian, matmul, max_pool, overhead, philox, reductions
 from .timing import Measured, Work, measure
 
 WORKS: dict[str, Callable[[], Work]] = {
@@ -21,6 +21,8 @@ WORKS: dict[str, Callable[[], Work]] = {
     "sums": cooperative.sums,
     "histogram": cooperative.histogram,
     **graphs.WORKS,
+    **reductions.WORKS,
+    **matmul.WORKS,
 }
 COSTS: dict[str, Callable[[int], list[overhead.Line]]] = {
     "overhead": overhead.lines,

@@ -2,7 +2,8 @@
 
 In: a graph and its results. Out: groups, in the order in which they run. `fuse_places` decides which nodes are stored,
 `fuse_limits` which more, so that no kernel is too large, `fuse_rows` which of these are computed in one pass over the rows
-of an array, `fuse_groups` which others are one kernel, `fuse_guards` which kernels run only where a predicate holds.
+of an array, `fuse_ends` what is computed where a product or reduced columns are, `fuse_groups` which others are one kernel,
+`fuse_guards` which kernels run only where a predicate holds.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Literal, TypeAlias
 
 from ..frozen import frozen
 from . import turns
-from .fuse_groups import Group, When, alone, members, merged, replayed
+from .fuse_ends import with_ends
+from .fuse_groups import Group, When, alone, is_row, members, merged, replayed
 from .fuse_guards import guards
 from .fuse_limits import limit
 from .fuse_places import TURNS, Decision, Footprint, decide, own_work
@@ -90,6 +92,7 @@ def _groups(
     groups += [Group(tuple(of), _memory(graph, loop, stored)) for loop, of in parts.items() if of]
     placed = [replace(group, when=when[group.roots[0]]) for group in groups]
     if fused:
+        placed = with_ends(graph, placed, reasons, own)
         return merged(graph, ordered(graph, placed), own)
     return ordered(graph, placed)
 
@@ -143,18 +146,20 @@ def edges(graph: Graph, fusion: Fusion) -> tuple[Edge, ...]:
         for consumer in members(graph, (*group.roots, *group.stages), group.reads):
             for producer in dict.fromkeys(operands(graph.nodes[consumer])):
                 decision = decisions.get(producer)
-                way, why = _passed(group, producer, decision)
+                way, why = _passed(graph, group, producer, decision)
                 found.append(Edge(producer, consumer, kernel, way, why, decision))
     return tuple(found)
 
 
-def _passed(group: Group, ref: Ref, decision: Decision | None) -> tuple[Way, str]:
+def _passed(graph: Graph, group: Group, ref: Ref, decision: Decision | None) -> tuple[Way, str]:
     """How a node is passed on in a kernel, and why."""
     if ref in group.reads:
         return "memory", "an input is read from memory" if decision is None else f"stored, {decision.why}"
     if decision is None:
         return "number", "a number is no array"
     if ref in group.stages:
+        if not is_row(graph, ref):
+            return "handed", "wanted at the same index, where it is computed"
         return "row", "the row stays in one kernel"
     if group.stages and decision.stored:
         return "row", "computed in each pass over the row"

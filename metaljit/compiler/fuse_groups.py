@@ -10,7 +10,21 @@ from typing import TypeAlias
 
 from ..extents import Lit
 from ..frozen import frozen
-from .graph import MEMORY, Cast, Elementwise, Graph, Loop, Part, Reduce, Ref, Ruled, Scatter, Shape, operands
+from .graph import (
+    MEMORY,
+    Cast,
+    Elementwise,
+    Graph,
+    Loop,
+    Part,
+    Product,
+    Reduce,
+    Ref,
+    Ruled,
+    Scatter,
+    Shape,
+    operands,
+)
 
 MOST_ARRAYS = 24  # of one kernel, read and written; Metal binds 29 beside what is metaljit's own
 MOST_OPERATIONS = 512  # behind an element of one kernel, as they stand in its text
@@ -24,7 +38,8 @@ class Group:
     """Nodes that become one kernel: `roots` are its results, `reads` are stored before it runs.
 
     With `stages`, long reductions of the same rows, each row is reduced by these before the roots are computed from it.
-    It runs only where the predicates in `when` are what they are there.
+    Stages are also long reductions of the same columns, or a product; the roots have the shape of these. It runs only where
+    the predicates in `when` are what they are there.
     """
 
     roots: tuple[Ref, ...]
@@ -39,7 +54,7 @@ class Group:
 
 
 def alone(graph: Graph, root: Ref, stored: Collection[Ref]) -> Group:
-    return Group((root,), reads(graph, (root,), stored), (root,) if is_long(graph, root) else ())
+    return Group((root,), reads(graph, (root,), stored), (root,) if is_stage(graph, root) else ())
 
 
 def reads(graph: Graph, roots: Sequence[Ref], stored: Collection[Ref]) -> tuple[Ref, ...]:
@@ -66,7 +81,7 @@ def merged(graph: Graph, groups: Sequence[Group], own: Mapping[Ref, float]) -> l
     by_shape: dict[Shape, list[int]] = {}
     for group in groups:
         shape = tuple(map(graph.extent, graph.nodes[group.roots[0]].shape))
-        elsewhere = _read_elsewhere(graph, group)
+        elsewhere = read_elsewhere(graph, group)
         first = max((maker[r] + (r in elsewhere) for r in group.needs if r in maker), default=0)
         fitting = by_shape.setdefault(shape, [])
         mergeable = not group.stages and not is_own(graph, group.roots[0]) and shape != (Lit(0),)
@@ -112,7 +127,7 @@ def _both(graph: Graph, group: Group, other: Group) -> Group:
     return Group(roots, tuple(sorted({*group.reads, *other.reads} - made)), when=group.when)
 
 
-def _read_elsewhere(graph: Graph, group: Group) -> set[Ref]:
+def read_elsewhere(graph: Graph, group: Group) -> set[Ref]:
     """Of what a group reads that which it wants at another index than its own."""
     found: set[Ref] = set()
     seen: set[tuple[Ref, bool]] = set()
@@ -146,7 +161,11 @@ def members(graph: Graph, roots: Iterable[Ref], given: Collection[Ref]) -> list[
 def is_own(graph: Graph, ref: Ref) -> bool:
     """Whether no other node is computed in the kernel that stores this one."""
     node = graph.nodes[ref]
-    return isinstance(node, Scatter) or replayed(graph, ref) is not None
+    return (
+        isinstance(node, Scatter)
+        or replayed(graph, ref) is not None
+        or (is_stage(graph, ref) and not is_row(graph, ref))
+    )
 
 
 def replayed(graph: Graph, ref: Ref) -> Ref | None:
@@ -157,9 +176,16 @@ def replayed(graph: Graph, ref: Ref) -> Ref | None:
     return at if isinstance(loop, Loop) and not graph.loops[loop.scope].alone else None
 
 
-def is_long(graph: Graph, ref: Ref) -> bool:
+def is_stage(graph: Graph, ref: Ref) -> bool:
+    """Whether a node makes a kernel of a kind of its own."""
     node = graph.nodes[ref]
-    return isinstance(node, Reduce) and node.long
+    return isinstance(node, Product) or (isinstance(node, Reduce) and node.long)
+
+
+def is_row(graph: Graph, ref: Ref) -> bool:
+    """Whether a node reduces whole rows."""
+    node = graph.nodes[ref]
+    return isinstance(node, Reduce) and node.long and node.of_rows and not node.chunk
 
 
 def reaches(graph: Graph, refs: Iterable[Ref], targets: set[Ref]) -> bool:

@@ -39,6 +39,7 @@ from .graph import (
     Node,
     Number,
     Part,
+    Product,
     Reduce,
     Ref,
     Reshape,
@@ -72,7 +73,18 @@ class Footprint:
 
 
 Rule: TypeAlias = Literal[
-    "result", "alone", "row", "reduction", "kinds", "cost", "size", "unfused", "one", "view", "cheap"
+    "result",
+    "alone",
+    "row",
+    "product",
+    "reduction",
+    "kinds",
+    "cost",
+    "size",
+    "unfused",
+    "one",
+    "view",
+    "cheap",
 ]
 
 
@@ -167,8 +179,12 @@ def _decided(
         return made("one", "its results are stored or not, each by itself")
     if foot is not None and foot.alone:
         return made("alone", foot.alone)
+    if isinstance(node, Product):
+        return made("product", "its tiles are computed together")
     if isinstance(node, Reduce) and node.long:
-        return made("row", "a threadgroup reduces a row")
+        return made(
+            "row", "a threadgroup reduces a row" if node.of_rows else "columns are reduced side by side"
+        )
     if isinstance(node, Scatter):
         return made("alone", "threads add into it")
     if isinstance(node, Reduce) and places > 1:
@@ -199,10 +215,12 @@ def _work(
             brings[of] * (times if isinstance(node, Call) else 1.0)
             for of, _, times in _edges(graph, node, feet.get(ref))
         )
-        work[ref] = (behind + own_work(node, feet.get(ref))) * (TURNS if isinstance(node, Reduce) else 1.0)
+        work[ref] = (behind + own_work(node, feet.get(ref))) * (
+            TURNS if isinstance(node, Reduce | Product) else 1.0
+        )
         anew, kept = _costs(node, work[ref], most[ref])
         view = isinstance(node, View | Ruled)
-        sure = ref in results or isinstance(node, Reduce | Scatter) or (anew > kept and not view)
+        sure = ref in results or isinstance(node, Reduce | Product | Scatter) or (anew > kept and not view)
         brings[ref] = 0.0 if sure else work[ref]
     return work
 
@@ -230,7 +248,7 @@ def own_work(node: Node, foot: Footprint | None) -> float:
             return 0.0
         case Elementwise(op):
             return FUNCTION if OPERATIONS[op].ulp else 1.0
-        case Cast() | Reduce() | Embed() | Gather() | Scatter() | Choose():
+        case Cast() | Reduce() | Product() | Embed() | Gather() | Scatter() | Choose():
             return 1.0
         case Call() | Loop():
             return foot.operations if foot is not None else 1.0
@@ -268,7 +286,9 @@ def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, 
             return [(of, (), _beside(graph, of, node)) for of in operands(node)]
         case View(of, map, _, shape):
             return [(of, (map,), _stretch(map, len(graph.nodes[of].shape), len(shape)))]
-        case Reduce(_, of, axes, _, _, _):
+        case Product(left, right):
+            return [(left, (("rows",),), STRETCHED), (right, (("columns",),), STRETCHED)]
+        case Reduce(_, of, axes):
             return [(of, (("reduced", axes),), 1.0)]
         case Embed(of, into, starts, steps, _, _):
             return [(of, (("embedded", starts, steps),), 1.0), (into, (), 1.0)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..extents import Lit
-from .fuse_groups import Group, When, alone, is_long, is_own, is_small, reaches, reads
+from .fuse_groups import Group, When, alone, is_own, is_row, is_small, reaches, reads
 from .graph import MEMORY, Axes, Call, Cast, Elementwise, Graph, Part, Reduce, Ref, Ruled, View, operands
 
 
@@ -22,7 +22,7 @@ def by_rows(
 ) -> list[Group]:
     """Each stored node as a group, but chains of long reductions of the same rows, with what is computed from them and
     read by nobody else, as one. All of a group runs `when` the same holds."""
-    if not any(is_long(graph, r) for r in stored):
+    if not any(is_row(graph, r) for r in stored):
         return [alone(graph, r, stored) for r in sorted(stored)]
     readers: dict[Ref, set[Ref]] = {r: set() for r in stored}
     behind: dict[Ref, int] = {}  # the stored nodes that a stored node is computed from, as bits
@@ -95,7 +95,7 @@ def _cluster(
             if ref not in stored:
                 continue
             whole = _closed(members | {ref} | readers[ref], behind)
-            longer = {r for r in whole if is_long(graph, r)}
+            longer = {r for r in whole if is_row(graph, r)}
             if (
                 whole & taken
                 or len({when[r] for r in whole}) > 1

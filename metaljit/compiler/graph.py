@@ -235,13 +235,34 @@ class Part:
 class Reduce:
     """`op` is sum, prod, min, max, any, all; `axes` of the operand, ascending, are gone.
 
-    A `long` one is over the last axes, and worth a threadgroup for each element.
+    A `long` one has so many elements that it is worth a kernel of its own kind: over the last axes that is a threadgroup for
+    each element, over others a loop over all of them around one over the last axis. With a `chunk` the elements that are
+    reduced are cut into pieces of so many, and each piece has a result: along a new last axis, or first axis.
     """
 
     op: str
     of: Ref
     axes: tuple[int, ...]
     long: bool
+    dtype: DType
+    shape: Shape
+    chunk: int = 0
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether a long one is over the last axes."""
+        return self.axes[-1] == len(self.shape) + len(self.axes) - bool(self.chunk) - 1
+
+
+@frozen
+class Product:
+    """The matrix product of [..., m, k] and [..., k, n], each element summed in the order of k, in f32 or whole numbers.
+
+    Axes before the last two are the same in both and in the result.
+    """
+
+    left: Ref
+    right: Ref
     dtype: DType
     shape: Shape
 
@@ -280,6 +301,7 @@ Node: TypeAlias = (
     | Call
     | Part
     | Reduce
+    | Product
     | Loop
 )
 LEAVES = (Input, Number, Fill, Count, Index, Carried)
@@ -321,6 +343,8 @@ def operands(node: Node) -> tuple[Ref, ...]:
             return (of, *at)
         case Choose(predicate, then, otherwise, _, _):
             return (predicate, then, otherwise)
+        case Product(left, right, _, _):
+            return (left, right)
         case Call(_, arguments, _, _, _):
             return tuple(ref for _, ref in arguments if isinstance(ref, int))
         case Loop(_, starts, outer, _, _, _):

@@ -27,6 +27,7 @@ from .graph import (
     Node,
     Number,
     Part,
+    Product,
     Reduce,
     Ref,
     Ruled,
@@ -94,6 +95,8 @@ class _Inline:
                 return replace(node, of=new(of), at=tuple(map(new, at)))
             case Choose(predicate, then, otherwise):
                 return replace(node, predicate=new(predicate), then=new(then), otherwise=new(otherwise))
+            case Product(left, right):
+                return replace(node, left=new(left), right=new(right))
             case Ruled(of, rule):
                 return replace(node, of=new(of), rule=self._rule(rule))
             case Call():

@@ -532,9 +532,9 @@ class Margin:
 
 @frozen
 class Stage:
-    """A reduction of a row: `op` (sum, min, max) over the columns of what `function` gives, into `var`."""
+    """A reduction: `op` over what `function` gives, from `start` on, into `var`."""
 
-    op: Literal["sum", "min", "max"]
+    op: Literal["sum", "prod", "min", "max"]
     start: Const
     function: str
     var: Var
@@ -554,12 +554,48 @@ class Rows:
     """What a kernel does that works a row at a time, for devices that do not run threadgroups.
 
     The functions take the row's positions, the column, and the values of the stages before. The stages run one after the
-    other, then the elements are stored.
+    other, then the elements are stored. With a `chunk` it works on so many columns of a row at a time: the last of the
+    kernel's groups are those of a row.
     """
 
+    positions: tuple[Var, ...]
     columns: Expr
     stages: tuple[Stage, ...]
     elements: tuple[Element, ...]
+    chunk: int = 0
+
+
+@frozen
+class Columns:
+    """What a map kernel does that reduces each of its elements, for devices that had better go through memory in order.
+
+    The stages' functions take the positions, but for the first one if there is a `chunk`, and the number of what is
+    reduced, below `count`; those of the elements, in the order of the results, take the positions and what the stages gave.
+    With a `chunk` the first position says which piece of so many is reduced.
+    """
+
+    count: Expr
+    stages: tuple[Stage, ...]
+    elements: tuple[str, ...]
+    chunk: int
+
+
+@frozen
+class Tiled:
+    """What a kernel does that multiplies matrices, a threadgroup to a tile, for devices that do not run threadgroups.
+
+    `left` is a function of the batch, row and k, `right` of the batch, k and column; their products' sum over k, of the type
+    of `sum`, is the last argument of the elements' functions, after batch, row and column.
+    """
+
+    batch: tuple[Var, ...]
+    rows: Expr
+    columns: Expr
+    count: Expr
+    left: str
+    right: str
+    elements: tuple[Element, ...]
+    sum: Var
 
 
 @frozen
@@ -568,7 +604,7 @@ class Kernel:
 
     A map kernel's body returns its elements; a grid kernel's stores. `threads` is the size of a threadgroup, `shared`
     are its arrays. A grid kernel is `cooperative` if its threads wait for each other or share memory: it then runs in
-    whole threadgroups. With `rows` it does, a threadgroup to a row, what these say. Threads of an `ordered` one run one
+    whole threadgroups. With `nest` it does what that says. Threads of an `ordered` one run one
     after the other where a device can, since the order of what they add matters.
     """
 
@@ -583,6 +619,6 @@ class Kernel:
     threads: tuple[int, ...] = ()
     shared: tuple[Buffer, ...] = ()
     cooperative: bool = False
-    rows: Rows | None = None
+    nest: Rows | Columns | Tiled | None = None
     ordered: bool = False
     span: Span = field(kw_only=True)

@@ -38,6 +38,13 @@ def emit(kernel: ir.Kernel, text: Text, printer: Printer, buffers: Sequence[ir.B
     return "\n".join(out.lines) + "\n"
 
 
+def named(printer: Printer, words: Sequence[str]) -> None:
+    """Makes the printer ready for lines of a nest that stands alone, whose own words no array is called by."""
+    printer.scope = Scope(*WORDS, *words, *printer.functions.values())
+    printer.buffers = {key: printer.scope.new(name) for key, name in printer.buffers.items()}
+    printer.vars = {}
+
+
 def shell(
     out: Emitter, entry: str, names: Mapping[str, str], buffers: Sequence[ir.Buffer], rows: Callable[[], None]
 ) -> None:
@@ -78,14 +85,14 @@ def _rows(kernel: ir.Kernel, text: Text, printer: Printer, inner: int) -> None:
         out.line("const long first = unit % blocks * block;")
         out.line("const long last = first + block < columns ? first + block : columns;")
         positions = kernel.positions
-        _unravel(printer, positions[: len(outer)], outer, "row")
+        unravel(printer, positions[: len(outer)], outer, "row")
         if inner == 1 and kernel.kind == "map" and ranges is not None:
             _split(kernel, text, printer, ranges, len(outer))
         else:
             _inner(kernel, text, printer, positions[len(outer) :], last, "first", "last", "<false>")
 
 
-def _unravel(printer: Printer, positions: Sequence[ir.Var], extents: Sequence[str], index: str) -> None:
+def unravel(printer: Printer, positions: Sequence[ir.Var], extents: Sequence[str], index: str) -> None:
     rest = index
     for k in range(len(positions) - 1, -1, -1):
         if k == 0:
@@ -187,7 +194,7 @@ def _inner(
         if skipped:
             out.line(f"if ({index} == {skipped} && ({index} = int(to)) >= last) {{ break; }}")
         if not single:
-            _unravel(printer, positions, extents, index)
+            unravel(printer, positions, extents, index)
         arguments = ["p"]
         if text.usage.checks:
             arguments += ["status", f"uint(row * columns + {index})"]

@@ -25,7 +25,7 @@ from ..program import (
     Requirement,
 )
 from ..source import Diagnostic, TypeFault
-from . import groupnest, ir, loopnest, msl, rownest, simplify
+from . import columnnest, groupnest, ir, loopnest, msl, productnest, rownest, simplify
 from .lower.kernel import lower_kernel
 from .lower.parameters import Lowered
 from .lower.signature import Resolve
@@ -65,7 +65,20 @@ def program(lowered: Lowered) -> Program:
     _check_limits(lowered, buffers)
     uniforms = list(unit.uniforms.values())
     text, printer = msl.emit(kernel, uniforms, buffers, unit.options.math, lowered.title)
-    if kernel.rows is not None:
+    if isinstance(kernel.nest, ir.Columns):
+        alone = columnnest.emit(kernel, uniforms, buffers, unit.options.math, lowered.title)
+        *outer, columns = lowered.domain
+        cpu = LoopNest(alone, f"{text.entry}_cpu", product(tuple(outer)), columns, group=1)
+    elif isinstance(kernel.nest, ir.Tiled):
+        alone = productnest.emit(kernel, uniforms, buffers, unit.options.math, lowered.title)
+        *batch, rows, columns = results[0].shape
+        blocks = (
+            op("ceil_div", rows, Lit(productnest.ROWS)),
+            op("ceil_div", columns, Lit(productnest.COLUMNS)),
+        )
+        group = productnest.ROWS * productnest.COLUMNS
+        cpu = LoopNest(alone, f"{text.entry}_cpu", product((*batch, *blocks)), Lit(1), group=group)
+    elif isinstance(kernel.nest, ir.Rows):
         alone = rownest.emit(kernel, uniforms, buffers, unit.options.math, lowered.title)
         count = product(lowered.domain[: len(kernel.threads)])
         cpu = LoopNest(alone, f"{text.entry}_cpu", count, Lit(1), group=1)

@@ -15,8 +15,23 @@ from ..program import ArrayParam, Place, Plan, Repeat, Requirement, Role, Scalar
 from . import fuse, ir
 from .fuse_groups import Group, replayed
 from .fuse_places import Footprint
-from .graph import Call, Carried, Count, Fill, Graph, Input, Loop, Node, Number, Part, Ref, Scatter
-from .lower import composed, parameters, rows
+from .graph import (
+    Call,
+    Carried,
+    Count,
+    Fill,
+    Graph,
+    Input,
+    Loop,
+    Node,
+    Number,
+    Part,
+    Product,
+    Reduce,
+    Ref,
+    Scatter,
+)
+from .lower import columns, composed, parameters, products, rows
 from .pipeline import optimise
 from .pipeline import program as compiled
 from .usage import blocks, cost, costs, expressions, turns, walk_expressions
@@ -184,8 +199,11 @@ def _loop(graph: Graph, ref: Ref) -> Loop:
 
 def _lowering(graph: Graph, group: Group) -> Lowering:
     """What makes a group a kernel."""
-    if group.stages:
-        return rows.lower_rows
+    match graph.nodes[group.stages[0]] if group.stages else None:
+        case Product():
+            return products.lower_product
+        case Reduce() as reduced:
+            return rows.lower_rows if reduced.of_rows else columns.lower_columns
     return (
         composed.lower_scatter if isinstance(graph.nodes[group.roots[0]], Scatter) else composed.lower_group
     )

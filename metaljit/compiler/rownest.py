@@ -11,27 +11,18 @@ from collections.abc import Sequence
 
 from ..program import Uniform
 from . import ir, loopnest, msl
-from .msl_statements import PARAMETERS, Printer
-from .spelling import Scope, identifier, literal, type_name
+from .msl_statements import Printer
+from .spelling import identifier, literal, type_name
 
 ACCUMULATORS = 32
+WORDS = ("column", "lane", "lanes", "half")
 
 
 def emit(
     kernel: ir.Kernel, uniforms: Sequence[Uniform], buffers: Sequence[ir.Buffer], math: str, title: str
 ) -> str:
     printer = msl.prepared(Printer, kernel, uniforms, buffers, math)
-    printer.scope = Scope(
-        *PARAMETERS,
-        "columns",
-        "unit",
-        "lane",
-        "lanes",
-        "half",
-        *printer.buffers.values(),
-        *printer.functions.values(),
-    )
-    printer.vars = {}
+    loopnest.named(printer, WORDS)
     loopnest.shell(
         printer.out, identifier(kernel.name), printer.buffers, buffers, lambda: _rows(printer, kernel)
     )
@@ -39,8 +30,8 @@ def emit(
 
 
 def _rows(printer: Printer, kernel: ir.Kernel) -> None:
-    out, rows = printer.out, kernel.rows
-    assert rows is not None
+    out, rows = printer.out, kernel.nest
+    assert isinstance(rows, ir.Rows)
     rank = len(kernel.threads)
     out.line(f"const int columns = {printer.expr(rows.columns)};")
     with out.block("for (long unit = begin; unit < end; ++unit)"):
@@ -50,6 +41,12 @@ def _rows(printer: Printer, kernel: ir.Kernel) -> None:
             text = f"int({rest} % {extent})" if k else f"int({rest})"
             out.line(f"const {printer.declare(kernel.positions[k])} = {text};")
             rest = f"({rest} / {extent})"
+        if rows.chunk:
+            piece = printer.vars[kernel.positions[rank - 1].number]
+            out.line(f"const int first = {piece} * {rows.chunk};")
+            out.line(f"const int last = columns - first < {rows.chunk} ? columns : first + {rows.chunk};")
+        else:
+            out.line("const int first = 0, last = columns;")
         for stage in rows.stages:
             _stage(printer, kernel, stage)
         done = [printer.vars[s.var.number] for s in rows.stages]
@@ -64,9 +61,9 @@ def _rows(printer: Printer, kernel: ir.Kernel) -> None:
 
 
 def _stage(printer: Printer, kernel: ir.Kernel, stage: ir.Stage) -> None:
-    out, rows = printer.out, kernel.rows
-    assert rows is not None
-    before = rows.stages[: rows.stages.index(stage)]
+    out, rows = printer.out, kernel.nest
+    assert isinstance(rows, ir.Rows)
+    before = rows.stages[: rows.stages.index(stage)] if not rows.chunk else ()
     done = [printer.vars[s.var.number] for s in before]
     scalar = stage.var.type.scalar
     total = printer.declare(stage.var)
@@ -76,24 +73,23 @@ def _stage(printer: Printer, kernel: ir.Kernel, stage: ir.Stage) -> None:
     out.line(
         f"for (int lane = 0; lane < {ACCUMULATORS}; ++lane) {{ {lanes}[lane] = {literal(stage.start.value, scalar)}; }}"
     )
-    whole = f"columns - columns % {ACCUMULATORS}"
-    with out.block(f"for (int column = 0; column < {whole}; column += {ACCUMULATORS})"):
+    whole = f"last - (last - first) % {ACCUMULATORS}"
+    with out.block(f"for (int column = first; column < {whole}; column += {ACCUMULATORS})"):
         with out.block(f"for (int lane = 0; lane < {ACCUMULATORS}; ++lane)"):
             value = _call(printer, kernel, stage.function, "column + lane", done)
-            out.line(f"{lanes}[lane] = {_combined(printer, stage, f'{lanes}[lane]', value)};")
-    with out.block(f"for (int column = {whole}; column < columns; ++column)"):
+            out.line(f"{lanes}[lane] = {reduced(printer, stage, f'{lanes}[lane]', value)};")
+    with out.block(f"for (int column = {whole}; column < last; ++column)"):
         value = _call(printer, kernel, stage.function, "column", done)
         at = f"{lanes}[column % {ACCUMULATORS}]"
-        out.line(f"{at} = {_combined(printer, stage, at, value)};")
+        out.line(f"{at} = {reduced(printer, stage, at, value)};")
     with out.block(f"for (int half = {ACCUMULATORS // 2}; half > 0; half /= 2)"):
         with out.block("for (int lane = 0; lane < half; ++lane)"):
-            out.line(
-                f"{lanes}[lane] = {_combined(printer, stage, f'{lanes}[lane]', f'{lanes}[lane + half]')};"
-            )
+            out.line(f"{lanes}[lane] = {reduced(printer, stage, f'{lanes}[lane]', f'{lanes}[lane + half]')};")
     out.line(f"const {type_name(scalar)} {name} = {lanes}[0];")
 
 
-def _combined(printer: Printer, stage: ir.Stage, total: str, value: str) -> str:
+def reduced(printer: Printer, stage: ir.Stage, total: str, value: str) -> str:
+    """The text of a stage's operation on what it has and a new value."""
     from .lower.rows import combined
 
     a, b = (ir.Var(n, stage.var.type, -k) for k, n in ((1, "a"), (2, "b")))
@@ -102,11 +98,17 @@ def _combined(printer: Printer, stage: ir.Stage, total: str, value: str) -> str:
 
 
 def _call(printer: Printer, kernel: ir.Kernel, function: str, column: str, done: Sequence[str]) -> str:
+    assert isinstance(kernel.nest, ir.Rows)
+    at = [printer.vars[v.number] for v in kernel.nest.positions]
+    return called(printer, function, [*at, column, *done])
+
+
+def called(printer: Printer, function: str, passed: Sequence[str]) -> str:
+    """A call of a device function with the arrays that it uses."""
     used = printer.uses[function]
-    passed = ["p", *(printer.buffers[b] for b in sorted(used.buffers))]
-    if kernel.rows is not None and kernel.positions[0].name != "group":
-        passed += [printer.vars[v.number] for v in kernel.positions[: len(kernel.threads)]]
-    return f"{printer.functions[function]}{'<false>' if used.inside else ''}({', '.join([*passed, column, *done])})"
+    arrays = [printer.buffers[b] for b in sorted(used.buffers)]
+    flag = "<false>" if used.inside else ""
+    return f"{printer.functions[function]}{flag}({', '.join(['p', *arrays, *passed])})"
 
 
 def _store(

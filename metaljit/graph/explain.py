@@ -221,8 +221,11 @@ class _Explained:
             )
             for ref, times in found.items():
                 node = self.graph.nodes[ref]
-                turns = prod(self._sizes(node.of)) if isinstance(node, g.Reduce) else 1.0
-                each = turns / max(prod(self._sizes(ref)), 1) if isinstance(node, g.Reduce) else turns
+                each = 1.0
+                if isinstance(node, g.Reduce):
+                    each = prod(self._sizes(node.of)) / max(prod(self._sizes(ref)), 1)
+                elif isinstance(node, g.Product):
+                    each = 2.0 * self._sizes(node.left)[-1]
                 total += times * each * own_work(node, self.fusion.feet.get(ref))
         return total
 
@@ -230,14 +233,10 @@ class _Explained:
 
     def _kernel(self, number: int, group: Any) -> Kernel:
         first = self.graph.nodes[group.stages[0] if group.stages else group.roots[0]]
-        of_rows = group.stages and isinstance(first, g.Reduce)
-        shape = self.graph.nodes[first.of].shape if of_rows else first.shape
-        count = len(group.stages)
-        schedule = (
-            f"a threadgroup to a row, {count} reduction{'' if count == 1 else 's'}"
-            if count
-            else "a thread to an element"
+        shape = (
+            self.graph.nodes[first.of].shape if group.stages and isinstance(first, g.Reduce) else first.shape
         )
+        schedule = _schedule(first, len(group.stages))
         return Kernel(
             number, ', '.join(self._shown(shape)), schedule, self._moved(group), self._operations(group),
             tuple(map(self._called, (*group.reads, *group.roots))), self._steps(number, group), self.region.title,
@@ -316,6 +315,24 @@ class _Explained:
                 return f"index {axis}"
             case _:
                 return self.stored[ref]
+
+
+def _schedule(first: g.Node, stages: int) -> str:
+    """How threads share a kernel's work, by its first stage, or root if there are no `stages`."""
+    count = f"{stages} reduction{'' if stages == 1 else 's'}"
+    match first:
+        case g.Product():
+            return "a threadgroup to a tile of a matrix product"
+        case g.Reduce(chunk=chunk) if chunk and first.of_rows:
+            return f"a threadgroup to {chunk} columns of a row, {count}, the first of two passes"
+        case g.Reduce(chunk=chunk) if chunk:
+            return f"a thread to {chunk} rows of a column, {count}, the first of two passes"
+        case g.Reduce() if stages and first.of_rows:
+            return f"a threadgroup to a row, {count}"
+        case g.Reduce() if stages:
+            return f"a thread to a column, {count}"
+        case _:
+            return "a thread to an element"
 
 
 def described(graph: g.Graph, ref: g.Ref) -> str:

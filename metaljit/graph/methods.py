@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import DType, from_numpy
-from . import joins, reductions, views
-from .traced import Traced, elementwise, fault
+from . import joins, products, reductions, views
+from .traced import SPECIAL_UFUNCS, Traced, elementwise, fault
 
 
 def _astype(self: Traced, dtype: Any) -> Traced:
@@ -38,6 +38,9 @@ def _transpose(self: Traced, *axes: Any) -> Traced:
 
 METHODS: dict[str, Any] = {
     "__getitem__": joins.item,
+    "__matmul__": products.matmul,
+    "__rmatmul__": lambda self, other: products.matmul(other, self),
+    "dot": products.dot,
     "at": property(joins.At),
     "take": joins.take,
     "repeat": joins.repeat,
@@ -53,10 +56,13 @@ METHODS: dict[str, Any] = {
     "var": reductions.var,
     "std": reductions.std,
     "clip": lambda self, low, high: elementwise("clip", self, low, high),
+    "argmin": lambda self, axis=None, keepdims=False: reductions.argument("min", self, axis, keepdims),
+    "argmax": lambda self, axis=None, keepdims=False: reductions.argument("max", self, axis, keepdims),
     **{name: _reduction(name) for name in ("sum", "prod", "min", "max", "any", "all")},
 }
 for _name, _method in METHODS.items():
     setattr(Traced, _name, _method)
+SPECIAL_UFUNCS["matmul"] = products.matmul
 
 
 def _filled(number: float) -> Callable[..., Traced]:
@@ -67,7 +73,8 @@ def _filled(number: float) -> Callable[..., Traced]:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: (lambda a, *args, _name=name, **named: METHODS[_name](a, *args, **named))
-       for name in ("sum", "prod", "any", "all", "mean", "var", "std", "squeeze", "ravel", "swapaxes")},
+       for name in ("sum", "prod", "any", "all", "mean", "var", "std", "argmin", "argmax", "squeeze", "ravel",
+                    "swapaxes")},
     "amin": METHODS["min"],
     "amax": METHODS["max"],
     "min": METHODS["min"],
@@ -89,6 +96,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "zeros_like": _filled(0),
     "ones_like": _filled(1),
     "diff": lambda a, n=1, axis=-1: _diff(a, n, axis),
+    "dot": products.dot,
     "where": lambda c, a, b: elementwise("where", c, a, b),
     "clip": METHODS["clip"],
 }  # fmt: skip

@@ -10,12 +10,17 @@ from typing import Any, TypeAlias
 
 from ..compiler import graph as g
 from ..compiler.lower.reductions import summed
-from ..dtypes import BOOL, F32, DType
-from ..extents import Lit, Op
+from ..dtypes import BOOL, F32, I32, DType
+from ..extents import Extent, Lit, Op
 from .traced import Traced, elementwise, fault
-from .views import expand_dims, product
+from .views import expand_dims, product, reshape
 
-LONG = 64  # elements
+LONG, LONG_COLUMN = 64, 8  # elements that are reduced, for a kernel of its own kind
+ROW_CHUNK, COLUMN_CHUNK = (
+    1 << 14,
+    256,
+)  # elements that one threadgroup, or thread, reduces where there are few
+FEW_ROWS, FEW_COLUMNS = 64, 1 << 16
 Axes: TypeAlias = int | Sequence[int] | None
 
 
@@ -32,22 +37,55 @@ def reduce(op: str, array: Traced, axis: Axes = None, keepdims: bool = False) ->
         dtype = array.element
     if not axes:
         return array if array.element == dtype else cast(array, dtype)
-    shape = tuple(e for k, e in enumerate(array.extents) if k not in axes)
     if op in ("min", "max"):
         for k in axes:
             if array.extents[k] == Lit(0):
                 fault(
                     "empty-reduction", f"the {op} of {array!r} over axis {k} has no value: the axis is empty"
                 )
-    made = array.trace.node(g.Reduce(op, array.ref, axes, _is_long(array, op, axes), dtype, shape))
+    made = _reduced(op, array, axes, dtype)
     return expand_dims(made, axes) if keepdims else made
 
 
-def _is_long(array: Traced, op: str, axes: tuple[int, ...]) -> bool:
-    """Whether a threadgroup shares the work: it depends on the shape alone, as the order of a float sum does."""
-    if op not in ("sum", "min", "max") or axes != tuple(range(array.ndim - len(axes), array.ndim)):
-        return False
-    return array.trace.decided(Op(">=", (product([array.extents[k] for k in axes]), Lit(LONG)))) is not False
+def _reduced(op: str, array: Traced, axes: tuple[int, ...], dtype: DType) -> Traced:
+    """Last axes first, which lie beside one another; then others. How it is cut depends on the shape alone, as the order
+    of a float sum does."""
+    run = next(k for k in range(len(axes) + 1) if k == len(axes) or axes[-1 - k] != array.ndim - 1 - k)
+    if 0 < run < len(axes):
+        array, axes, run = _reduced(op, array, axes[-run:], dtype), axes[:-run], 0
+    extents = array.extents
+    kept = tuple(e for k, e in enumerate(extents) if k not in axes)
+    count, others = product([extents[k] for k in axes]), product(kept)
+    at_least, chunk, few = (LONG, ROW_CHUNK, FEW_ROWS) if run else (LONG_COLUMN, COLUMN_CHUNK, FEW_COLUMNS)
+    long = _holds(array, count, at_least) is not False
+    if _holds(array, count, 2 * chunk) and _holds(array, others, few) is False:
+        pieces = Op("ceil_div", (count, Lit(chunk)))
+        shape = (*kept, pieces) if run else (pieces, *kept)
+        array = array.trace.node(g.Reduce(op, array.ref, axes, True, dtype, shape, chunk))
+        axes = (len(kept),) if run else (0,)
+    return array.trace.node(g.Reduce(op, array.ref, axes, long, dtype, kept))
+
+
+def _holds(array: Traced, extent: Extent, least: int) -> bool | None:
+    """Whether it is at least so much; None where that is not known."""
+    return array.trace.decided(Op(">=", (extent, Lit(least))))
+
+
+def argument(op: str, array: Traced, axis: int | None = None, keepdims: bool = False) -> Traced:
+    """`op` is min or max: the first place of it along an axis, or in the flat array, as i32; the first NaN wins."""
+    given = array
+    if axis is None:
+        array, axis = reshape(array, -1), 0
+    (k,) = _axes(array, axis)
+    best = reduce(op, array, k, True)
+    hit = elementwise("equal", array, best)
+    if array.element.is_float:
+        hit = elementwise("logical_or", hit, elementwise("not_equal", array, array))
+    place = array.trace.node(g.Index(k, I32, array.extents))
+    found = reduce("min", elementwise("where", hit, place, I32.largest), k)
+    if not keepdims:
+        return found
+    return reshape(found, (1,) * given.ndim) if array is not given else expand_dims(found, (k,))
 
 
 def mean(array: Traced, axis: Axes = None, keepdims: bool = False) -> Traced:

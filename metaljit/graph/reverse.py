@@ -7,6 +7,7 @@ graph.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from ..compiler import graph as g
@@ -17,6 +18,7 @@ from .adjoints import adjoint
 from .control import for_loop
 from .joins import embedded, index, scattered
 from .partials import partials
+from .products import pulled
 from .reductions import cast, reduce
 from .traced import Trace, Traced, elementwise, fault
 from .views import broadcast_to, expand_dims, reshape
@@ -92,8 +94,13 @@ class _Reverse:
             case g.Part(of, number):
                 self.parts.setdefault(of, {})[number] = value
                 return ()
-            case g.Reduce():
+            case g.Reduce(_, of):
+                part = self.graph.nodes[of]
+                if isinstance(part, g.Reduce) and part.chunk:  # both are one reduction, in two passes
+                    node = replace(part, shape=node.shape, chunk=0)
                 return [(node.of, self._reduced(ref, node, value))]
+            case g.Product():
+                return pulled(node, value)
             case g.Ruled():
                 return self._ruled(ref, node, value)
             case g.Call() | g.Loop():

@@ -475,7 +475,12 @@ for _word, _name in _UNARY.items():
 _UFUNCS = {alias: row.name for row in OPERATIONS.values() for alias in (row.name, *row.aliases)}
 
 
+SPECIAL_UFUNCS: dict[str, Any] = {}  # those of more than an element
+
+
 def _array_ufunc(self: Traced, ufunc: Any, method: str, *args: Any, **named: Any) -> Any:
+    if method == "__call__" and not named and ufunc.__name__ in SPECIAL_UFUNCS:
+        return SPECIAL_UFUNCS[ufunc.__name__](*args)
     if method != "__call__" or named or ufunc.__name__ not in _UFUNCS:
         return NotImplemented
     return elementwise(_UFUNCS[ufunc.__name__], *args)

@@ -18,7 +18,7 @@ Step = Callable[[Any], Any]
 def grown(rng: np.random.Generator, values: list[Any]) -> Any:
     """One more value from some of those that there are. All stay within a few units of 0, so that errors stay small."""
     x = values[int(rng.integers(len(values)))]
-    kind = int(rng.integers(14))
+    kind = int(rng.integers(18))
     rank = len(x.shape)
     axis = int(rng.integers(rank)) if rank else 0
     match kind:
@@ -48,6 +48,14 @@ def grown(rng: np.random.Generator, values: list[Any]) -> Any:
             return x.reshape(-1)
         case 13 if rank:
             return np.exp(x - x.max(axis=-1, keepdims=True)) / 2
+        case 14 if rank:
+            return x.sum(axis=0) / 32
+        case 15:
+            return x * 0.5 - x.sum() / 512
+        case 16 if rank == 2:
+            return np.tanh(x @ x.T / 8)
+        case 17 if rank > 1:
+            return x.max(axis=0) - x.mean(axis=tuple(range(rank))) * 0.25
     return np.abs(x) * 0.5
 
 

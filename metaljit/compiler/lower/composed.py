@@ -40,6 +40,7 @@ from ..graph import (
     Map,
     Number,
     Part,
+    Product,
     Reduce,
     Ref,
     Reshape,
@@ -223,6 +224,15 @@ def _typed(items: Sequence[Value]) -> tuple[Typed, ...]:
     return tuple(v for v in items if isinstance(v, Typed))
 
 
+@frozen
+class Flat:
+    """Where elements of arrays of this shape lie at these indices: a place that need not be found from them."""
+
+    shape: tuple[Extent, ...]
+    indices: tuple[ir.Expr, ...]
+    place: ir.Expr
+
+
 @mutable
 class Composer:
     """Lowers nodes of a graph at given indices."""
@@ -234,6 +244,7 @@ class Composer:
     reduced: Mapping[Ref, Typed] = field(
         default_factory=dict
     )  # reductions of the row, whose values are there
+    flat: Flat | None = None
 
     # ---- values ----
 
@@ -270,7 +281,7 @@ class Composer:
                 return [(a, indices if self.graph.nodes[a].shape else ()) for a in args]
             case Cast(of) | Part(of):
                 return [(of, indices)]
-            case View(of):
+            case View(of, map) if not (isinstance(map, Reshape) and of in self.stored):
                 return [(of, self._place(body, ref, indices, known))]
             case _:
                 return []
@@ -310,6 +321,9 @@ class Composer:
                 return (convert(body, value, node.dtype, span),)
             case Cast(of, dtype):
                 return (convert(body, self.at(body, of, indices, known), dtype, span),)
+            case View(of, Reshape()) if of in self.stored:
+                shape = [self.unit.extent(self.graph.extent(e)) for e in node.shape]
+                return (Typed(ir.Load(self.buffer(of), arrays.offset_of(shape, indices, span), node.dtype)),)
             case View(of):
                 return (self.at(body, of, self._place(body, ref, indices, known), known),)
             case Embed():
@@ -328,13 +342,20 @@ class Composer:
                 return self._called(body, ref, node, indices, span)
             case Reduce():
                 return (self._reduced(body, node, indices, known, span),)
-            case Input() | Scatter() | Carried():
+            case Input() | Scatter() | Carried() | Product():
                 raise AssertionError(f"{type(node).__name__} is read from memory")
         assert_never(node)
 
     def _loaded(self, body: Body, ref: Ref, indices: tuple[Typed, ...], span: Span) -> Typed:
         node = self.graph.nodes[ref]
-        shape = [self.unit.extent(self.graph.extent(e)) for e in node.shape]
+        extents = tuple(map(self.graph.extent, node.shape))
+        if (
+            self.flat is not None
+            and self.flat.shape == extents
+            and self.flat.indices == tuple(i.expr for i in indices)
+        ):
+            return Typed(ir.Load(self.buffer(ref), self.flat.place, node.dtype))
+        shape = list(map(self.unit.extent, extents))
         return Typed(ir.Load(self.buffer(ref), arrays.offset_of(shape, indices, span), node.dtype))
 
     def buffer(self, ref: Ref) -> ir.Buffer:
