@@ -291,7 +291,7 @@ def array(
     LaunchFault where the language has no such element type, SizeError where there are more than 2³¹ − 1 elements.
     """
     place = device if isinstance(device, Device) else find(device) if device else current()
-    wanted = dtype.numpy if isinstance(dtype, DType) else np.dtype(dtype) if dtype is not None else None
+    wanted = _dtype(dtype)
     if not copy and isinstance(x, Array) and x.device is place and wanted in (None, x.dtype):
         return x
     found = _as_numpy(x, wanted)
@@ -331,6 +331,19 @@ def from_dlpack(x: Any, device: Device | str | None = None) -> Array:
             )
         ) from None
     return asarray(found, device=device)
+
+
+def _dtype(given: Any) -> np.dtype[Any] | None:
+    if given is None:
+        return None
+    try:
+        return given.numpy if isinstance(given, DType) else np.dtype(given)
+    except TypeError:
+        raise LaunchFault(
+            Diagnostic(
+                "array-dtype", f"{given!r} is no element type", help="pass one of NumPy's: `np.float32`"
+            )
+        ) from None
 
 
 def _as_numpy(x: ArrayLike | Array, wanted: np.dtype[Any] | None) -> NDArray[Any]:

@@ -12,11 +12,13 @@ from typing import TypeAlias
 from ..extents import Extent, Lit
 from ..frozen import frozen, mutable
 from ..program import ArrayParam, Place, Plan, Repeat, Requirement, Role, ScalarParam, Step, When
+from ..source import TypeFault
 from . import fuse, ir
 from .fuse_groups import Group, loop_of
 from .fuse_places import Footprint
 from .graph import Call, Carried, Count, Fill, Graph, Input, Loop, Node, Number, Part, Ref, Scatter, operands
 from .lower import composed, parameters, rows
+from .lower.values import Fault
 from .pipeline import optimise
 from .pipeline import program as compiled
 from .turns import is_alone
@@ -59,7 +61,10 @@ def plan(
     different = list(dict.fromkeys(results))
     names = dict(zip(different, parameters.result_names(len(different)), strict=True))
     planner = _Planner(name, math, fused)
-    steps = planner.region(graph, name, names, {})
+    try:
+        steps = planner.region(graph, name, names, {})
+    except Fault as e:  # such as a literal that its type does not hold
+        raise TypeFault(e.diagnostic) from None
     span = graph.spans[results[0]]
     whole = Plan(
         name,

@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..operations import OPERATIONS
-from ..runtime.array import Array, allocate, as_key
+from ..runtime.array import Array, allocate, array, as_key, asarray, same_device
 from . import joins
 from .eager import Call, Row
 from .methods import FUNCTIONS, METHODS, function_of
@@ -92,13 +91,14 @@ def _method(name: str, method: Any) -> Any:
         return lambda self, *args, **named: _moved(
             name, method, getattr(np.ndarray, name), (self, *args), named
         )
-    if name in OPERATIONS:
-        return lambda self, *args, **named: _called(name, row(name), (self, *args), named)
     function = call(name, method)
     return lambda self, *args, **named: _called(name, function, (self, *args), named)
 
 
 def _called(name: str, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """A function of arrays; a row of the operation table where it is one, so that its numbers are passed at run time."""
+    if name in UFUNCS and not named:
+        return row(UFUNCS[name])(*args)
     for key in ("out", "where"):
         if named.get(key) is not None:
             _refuse_argument(name, key)
@@ -133,16 +133,23 @@ def _owned(array: Array, part: Any) -> Array:
 
 def _item(self: Array, key: Any) -> Any:
     """`a[key]`: elements of it as an array of their own."""
-    parts = key if isinstance(key, tuple) else (key,)
-    arrays = any(map(joins.is_index_array, parts)) or any(isinstance(k, bool | np.bool_) for k in parts)
-    if current_trace() is None and not arrays:
+    if current_trace() is None and not _has_arrays(key):
         try:
             return _owned(self, self.numpy()[key])
         except (IndexError, TypeError, ValueError):
             pass  # the trace says it with the line
-    return call("item", METHODS["__getitem__"])(
-        self, tuple(np.asarray(k) if type(k) is list else k for k in parts)
-    )
+    parts = key if isinstance(key, tuple) else (key,)
+    for k in parts:
+        if isinstance(k, bool | np.bool_):
+            fault("bad-index", f"{k} cannot index an array", "use integers, slices, `...` and None")
+    found = tuple(np.asarray(k) if type(k) is list else k for k in parts)
+    return call("item", METHODS["__getitem__"])(self, found)
+
+
+def _has_arrays(key: Any) -> bool:
+    """Whether a key is not of integers, slices, `...` and None alone."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return any(map(joins.is_index_array, parts)) or any(isinstance(k, bool | np.bool_) for k in parts)
 
 
 class At:
@@ -155,12 +162,48 @@ class At:
         return At(self._array, key)
 
     def set(self, value: Any) -> Any:
-        """The array with `value`, broadcast and cast, in place of what the key takes."""
-        return call("set", lambda a, key, v: joins.At(a, key).set(v))(self._array, self._key, value)
+        """The array with `value`, broadcast and cast, in place of what the key takes: integers and slices."""
+        is_long = type(value) is int and not -(2**31) <= value < 2**31  # no literal of a trace
+        if not self._is_plain or isinstance(value, Traced) or is_long:
+            return call("set", _set)(self._array, self._key, value)
+        made, key = self._array.copy(), self._key
+        given = _operand(made, value).astype(made.dtype)
+        try:
+            made.numpy()[key] = np.broadcast_to(given.numpy(), np.shape(made.numpy()[key]))
+        except (IndexError, TypeError, ValueError):  # the trace says it with the line
+            return call("set", _set)(made, key, given)
+        return made
 
     def add(self, value: Any) -> Any:
         """The array with `value` added to what the key takes; equal indices of an index array all count."""
-        return call("add_at", lambda a, key, v: joins.At(a, key).add(v))(self._array, self._key, value)
+        if self._is_plain:
+            return self.set(row("add")(self._array[self._key], value))
+        return call("add_at", _add)(self._array, self._key, value)
+
+    @property
+    def _is_plain(self) -> bool:
+        return current_trace() is None and not _has_arrays(self._key)
+
+
+def _set(array: Traced, key: Any, value: Any) -> Traced:
+    return joins.At(array, key).set(value)
+
+
+def _add(array: Traced, key: Any, value: Any) -> Traced:
+    return joins.At(array, key).add(value)
+
+
+def _operand(beside: Array, value: Any) -> Array:
+    """A number, or an array of NumPy's, as an array on the device of another one, with the type that a trace gives it."""
+    if type(value) in _NUMBERS:
+        return array(value, _NUMBERS[type(value)], device=beside.device)
+    if isinstance(value, Array):
+        same_device(beside, value)
+        return value
+    return asarray(joins.counted(np.asarray(value)), device=beside.device)
+
+
+_NUMBERS = {bool: np.bool_, int: np.int32, float: np.float32}
 
 
 def _contains(self: Array, value: Any) -> bool:
@@ -190,15 +233,15 @@ def _array_ufunc(self: Array, ufunc: Any, method: str, *args: Any, **named: Any)
 
 def _array_function(self: Array, function: Any, types: Any, args: Any, named: Any) -> Any:
     name = function.__name__
+    if name == "copy":
+        return args[0].copy()
     if name in ASKED:
         return function(*map(as_key, args), **named)
     found = function_of(function)
     if found is None:
-        _refuse_function(name)
+        _refuse_function(f"{function.__module__.removeprefix('numpy').lstrip('.')}.{name}".lstrip("."))
     if name in MOVED:
         return _moved(name, found, function, args, named)
-    if name in UFUNCS and not named:
-        return row(UFUNCS[name])(*args)
     return _called(name, call(name, found), args, named)
 
 
@@ -206,7 +249,7 @@ def _refuse_function(name: str) -> NoReturn:
     fault(
         "numpy-function",
         f"np.{name} has no meaning for device arrays",
-        f"compute on the device with metaljit's ops or a kernel, or on the host: `np.{name}(a.numpy())`",
+        f"compute on the device with metaljit's ops or a kernel, or on the host: `np.{name}` of `a.numpy()`",
     )
 
 

@@ -9,7 +9,7 @@ arrays (axes, shapes) is part of the kind. While a function is traced, the array
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,12 +50,18 @@ class _Made:
 
     trace: Trace
     launcher: PlanLauncher
+    captured: tuple[Any, ...]  # lists and tuples that became arrays
     structure: trees.Structure
     returned: tuple[tuple[bool, Any], ...]
 
+    def serves(self, env: Mapping[str, int]) -> bool:
+        """Whether a call of these extents is decided as the one that was traced."""
+        known = {**(self.trace.env or {}), **env} if self.captured else env
+        return all(evaluate(guard, known) for guard in self.trace.guards)
+
     @property
     def is_plain(self) -> bool:
-        return self.structure is None and self.returned[0] == (True, 0)
+        return not self.captured and self.structure is None and self.returned[0] == (True, 0)
 
 
 class Eager:
@@ -76,13 +82,13 @@ class Eager:
         env = _env(operands)
         values = [v.value if isinstance(v, _Number) else v for v in operands]
         for made in known:
-            if all(evaluate(guard, env) for guard in made.trace.guards):
+            if made.serves(env):
                 try:
-                    return self._finish(made, made.launcher(values), warm)
+                    return self._finish(made, made.launcher([*values, *made.captured]), warm)
                 except LaunchFault:
                     break  # another trace says it with the line of this call
         made = self._trace(device, function, operands, env)
-        found = made.launcher(values)
+        found = made.launcher([*values, *made.captured])
         known.append(made)
         return self._finish(made, found, warm)
 
@@ -108,13 +114,14 @@ class Eager:
         with tracing(trace):
             leaves, structure = trees.flatten(function(*given))
         refs = [v.ref for _, v in leaves if type(v) is Traced]
-        params = [t.ref for t in given]
+        params = [t.ref for t in given] + [trace.lifted(a).ref for _, a in trace.captured]
         planned = planning.plan(trace.graph, self.name, params, refs)
         different = list(dict.fromkeys(refs))
         returned = tuple(
             (True, different.index(v.ref)) if type(v) is Traced else (False, v) for _, v in leaves
         )
-        return _Made(trace, PlanLauncher(device, planned.plan), structure, returned)
+        captured = tuple(a for _, a in trace.captured)
+        return _Made(trace, PlanLauncher(device, planned.plan), captured, structure, returned)
 
     def _finish(self, made: _Made, found: tuple[Any, ...], key: Key | None) -> Any:
         warm = made.launcher.warm
@@ -159,15 +166,24 @@ class Row(Eager):
         trace = current_trace()
         if trace is not None:
             return elementwise(self.name, *(_entered(trace, v) for v in operands))
-        values = tuple([v.numpy() if type(v) is Array else v for v in operands])
-        kinds = [(v.dtype, v.shape) if type(v) is np.ndarray else type(v) for v in values]
-        places = [v.device for v in operands if type(v) is Array]
-        key = (*places, *kinds)
+        values: list[Any] = []
+        kinds: list[Any] = []
+        for v in operands:
+            if type(v) is Array:
+                device = v.device
+                kinds.append(device)
+                v = v.numpy()
+            if type(v) is np.ndarray:
+                kinds += (v.dtype, v.shape)
+            else:
+                kinds.append(type(v))
+            values.append(v)
+        key = tuple(kinds)
         warm = self._warm.get(key)
         if warm is not None:
-            found = warm(values, None)
+            found = warm(tuple(values), None)
             if found is not NotImplemented:
-                return Array(places[0], found, None)
+                return Array(device, found, None)
         return self._look(operands, key)
 
     def _look(self, operands: Sequence[Any], key: Key) -> Any:

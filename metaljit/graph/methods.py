@@ -66,8 +66,7 @@ def _filled(number: float) -> Callable[..., Traced]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: (lambda a, *args, _name=name, **named: METHODS[_name](a, *args, **named))
-       for name in ("sum", "prod", "any", "all", "mean", "var", "std", "squeeze", "ravel", "swapaxes")},
+    **{name: METHODS[name] for name in ("sum", "prod", "any", "all", "mean", "var", "std", "squeeze", "ravel", "swapaxes")},
     "amin": METHODS["min"],
     "amax": METHODS["max"],
     "min": METHODS["min"],

@@ -340,6 +340,8 @@ def elementwise(name: str, *args: Operand) -> Traced:
     trace = next(a for a in args if isinstance(a, Traced)).trace
     arrays = [entered(trace, a) for a in args]
     row = OPERATIONS[name]
+    if len(args) != row.arity:
+        fault("numpy-argument", f"{name} takes {row.arity} operands, found {len(args)}")
     types = _types(arrays)
     try:
         typing = check(row, types)
