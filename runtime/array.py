@@ -296,7 +296,7 @@ def array(
         return x
     found = _as_numpy(x, wanted)
     flags = found.flags
-    if copy or not (place.in_place and flags.c_contiguous and flags.aligned):
+    if copy or isinstance(x, Array) or not (place.in_place and flags.c_contiguous and flags.aligned):
         if copy is False:
             raise ValueError(
                 f"there is no array without a copy: the memory does not fit device {place.name!r}"

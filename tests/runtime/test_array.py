@@ -129,3 +129,29 @@ def test_its_dtype_and_shape_are_checked(place: Device) -> None:
         launcher([asarray(np.ones((1, 1), np.int32), device=place)] * 2)
     with pytest.raises(LaunchFault, match="2 axes"):
         launcher([asarray(np.ones(1, F), device=place)] * 2)
+
+
+def test_operators_run_where_the_array_is(place: Device) -> None:
+    x = np.arange(12, dtype=F).reshape(3, 4)
+    a = asarray(x, device=place)
+    results = {
+        "numbers": (1 - a * 2.5, 1 - x * 2.5),
+        "an array": (a + x[0], x + x[0]),
+        "both": (np.maximum(a, a[::-1]), np.maximum(x, x[::-1])),
+        "rows": (a.sum(axis=1), x.sum(axis=1)),
+        "several kernels": (a - np.exp(a / 8).mean(), x - np.exp(x / 8).mean()),
+        "elements": (a[1:, ::2], x[1:, ::2]),
+        "by index": (a[np.array([2, 0])], x[[2, 0]]),
+        "changed": (a.at[1].set(7), np.array([x[0], [7] * 4, x[2]], F)),
+        "axes": (a.T.reshape(2, 6), x.T.reshape(2, 6)),
+        "empty": (a[:0] + 1, x[:0]),
+    }
+    for name, (found, wanted) in results.items():
+        assert isinstance(found, Array)
+        assert found.device is place, name
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=2e-6, err_msg=name)
+    a[0] = 5
+    np.testing.assert_array_equal((a + 0).numpy()[0], 5)
+    assert (x[0, 0] == 5) == place.in_place
+    for found in np.split(a, 3):
+        assert found.device is place
