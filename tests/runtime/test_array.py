@@ -107,7 +107,7 @@ def test_devices_do_not_mix(emulated: Any) -> None:
         assert f"device='{here.name}'" in str(caught.value)
         with pytest.raises(LaunchFault, match="out"):
             launcher([a, a], asarray(a, device=there))
-        moved = asarray(asarray(a, device=there), here)
+        moved = asarray(asarray(a, device=there), device=here)
         assert (np.asarray(launcher([moved, a])) == 2).all()
 
 
