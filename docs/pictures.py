@@ -2,11 +2,13 @@
 
 borders.png: one patch of a photograph, and what each border mode puts around it.
 edges.png: a photograph beside what `examples/edges.mjk` draws of it.
+fused.svg, stored.svg, softmax.svg, limits.svg: what becomes of four traced functions, as `explain` draws it.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -60,6 +62,43 @@ def draw_edges() -> Image.Image:
     return sheet
 
 
+GRAPHS = """
+import numpy as np
+import metaljit as mj
+from metaljit import ops
+
+def heat_step(u, alpha):
+    return np.clip(u + alpha * ops.laplacian(u), 0, 1)
+
+def rough(u):
+    bright = np.exp(np.sin(u))
+    return ops.laplacian(bright) * 0.5
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+def total(arrays):
+    return sum(arrays[1:], arrays[0])
+"""
+
+
+def draw_graphs() -> dict[str, str]:
+    """The pictures of traced functions, by the names of their files."""
+    functions: dict[str, Any] = {"__name__": "graphs"}
+    exec(compile(GRAPHS.lstrip(), "graphs.py", "exec"), functions)
+    u, x = np.ones((512, 512), np.float32), np.ones((64, 4096), np.float32)
+    drawn = {
+        "fused.svg": ("heat_step", u, 0.1),
+        "stored.svg": ("rough", u),
+        "softmax.svg": ("softmax", x),
+        "limits.svg": ("total", [u[:100, 0].copy() for _ in range(28)]),
+    }
+    return {file: mj.jit(functions[name]).explain(*args).svg() for file, (name, *args) in drawn.items()}
+
+
 if __name__ == "__main__":
+    for name, text in draw_graphs().items():
+        (HERE / name).write_text(text, encoding="utf-8")
     draw_borders().save(HERE / "borders.png", optimize=True)
     draw_edges().save(HERE / "edges.png", optimize=True)

@@ -33,6 +33,7 @@ from .source import (
     KernelFault,
     LaunchFault,
     MetaljitError,
+    QueueFault,
     ShapeError,
     SizeError,
     SyntaxFault,
@@ -52,13 +53,18 @@ if TYPE_CHECKING:
     from .metal_files import MetalFile, load_metal, metal_from_text
     from .modules import KernelFile, kernel_from_text, load_kernels
     from .runtime.emulator.sanitizer import sanitize
+    from .runtime.event import Event
+    from .runtime.profile import profile
+    from .runtime.queue import Future, Queue
 
 __all__ = [
     "Array",
     "DeviceFault",
     "Diagnostic",
     "Dim",
+    "Event",
     "Function",
+    "Future",
     "InternalError",
     "Kernel",
     "KernelAssertion",
@@ -68,6 +74,8 @@ __all__ = [
     "MetalFile",
     "MetaljitError",
     "Pack",
+    "Queue",
+    "QueueFault",
     "ShapeError",
     "SizeError",
     "Spec",
@@ -94,6 +102,7 @@ __all__ = [
     "load_metal",
     "metal_from_text",
     "ops",
+    "profile",
     "sanitize",
     "spec",
     "stdlib",
@@ -118,6 +127,10 @@ _LAZY = {
     "load_metal": ("metal_files", "load_metal"),
     "metal_from_text": ("metal_files", "metal_from_text"),
     "MetalFile": ("metal_files", "MetalFile"),
+    "Event": ("runtime.event", "Event"),
+    "Future": ("runtime.queue", "Future"),
+    "Queue": ("runtime.queue", "Queue"),
+    "profile": ("runtime.profile", "profile"),
     "sanitize": ("runtime.emulator.sanitizer", "sanitize"),
 }
 

@@ -37,7 +37,7 @@ class Interpreted(Kernel):
         moved = tuple(asarray(r, device=devices[0]) for r in (result if several else (result,)))
         return moved if several else moved[0]
 
-    def _prepare(self) -> None:
+    def _prepare(self, device: str | None) -> None:
         return
 
     def _launcher(self, key: Any, values: Sequence[Any]) -> Launcher:

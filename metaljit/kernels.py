@@ -31,6 +31,7 @@ from .runtime import device as devices
 from .runtime.array import describe_dtype
 from .runtime.device import chosen
 from .runtime.launch import Launcher
+from .runtime.profile import span
 from .runtime.warm import Warm
 from .source import Diagnostic, LaunchFault, MetaljitError, Span, SyntaxFault, TypeFault
 
@@ -115,8 +116,8 @@ class Kernel:
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         if _INTERPRET and type(self) is Kernel:
             return self.interpret(*args, out=out, **named)
-        last = self._last
-        if last is not None and not named and last.device is chosen[0] and last.captured is self._captured():
+        last, device = self._last, chosen.value
+        if last is not None and not named and last.device is device and last.captured is self._captured():
             for at, value in last.constants:
                 if len(args) <= at or args[at] is not value:
                     break
@@ -125,16 +126,16 @@ class Kernel:
                 if result is not NotImplemented:
                     return result
         if not self._launchers:
-            self._prepare()
+            self._prepare(self._device or device)
         values = self._bind(args, named)
         if any(hasattr(v, "__metaljit_traced__") for v in values):
             return self._record(values)
-        key, passed = self._key(values)
+        key, passed = self._key(values, self._device or devices.named(device).name)
         launcher = self._launchers.get(key)
         if launcher is None:
             launcher = self._launcher(key, values)
         result = launcher(passed, out)
-        self._last = self._remembered(launcher.warm, key[1], values)
+        self._last = self._remembered(device, launcher.warm, key[1], values)
         return result
 
     def _record(self, values: Sequence[Any]) -> Any:
@@ -145,7 +146,9 @@ class Kernel:
         key = (self._captured(), *((n, repr(a)) for n, a in arguments.items()))
         return record(self, values, arguments, key)
 
-    def _remembered(self, warm: Warm | None, captured: Any, values: Sequence[Any]) -> _Last | None:
+    def _remembered(
+        self, device: str | None, warm: Warm | None, captured: Any, values: Sequence[Any]
+    ) -> _Last | None:
         """What the next call is compared with, if a call like this one needs no more than that."""
         constants = [(k, values[k]) for k, p in enumerate(self.parameters) if p.kind == "const"]
         if warm is None or (self.parameters and self.parameters[-1].keyword_only):
@@ -154,7 +157,7 @@ class Kernel:
             return None
         if any(isinstance(value, np.generic) for value in values):
             return None  # its type may have chosen the specialisation
-        return _Last(chosen[0], captured, constants, warm)
+        return _Last(device, captured, constants, warm)
 
     # ---- binding ----
 
@@ -201,9 +204,9 @@ class Kernel:
             )
         )
 
-    def _key(self, values: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-        """What picks the specialisation, and the values that are passed at run time."""
-        parts = [self._device or chosen[0], self._captured()]
+    def _key(self, values: Sequence[Any], device: str) -> tuple[Any, Sequence[Any]]:
+        """What picks the specialisation, the device's name first, and the values that are passed at run time."""
+        parts: list[Any] = [device, self._captured()]
         add = parts.append
         constants = False
         for p, value in zip(self.parameters, values, strict=True):
@@ -269,19 +272,16 @@ class Kernel:
 
     # ---- specialising ----
 
-    def _chosen_device(self) -> devices.Device:
-        return devices.find(self._device) if self._device is not None else devices.current()
-
-    def _prepare(self) -> None:
+    def _prepare(self, device: str | None) -> None:
         """Before the text is parsed for a first call: the device may have something to do meanwhile."""
-        self._chosen_device().prepare()
+        devices.named(device).prepare()
 
     def _launcher(self, key: Any, values: Sequence[Any]) -> Launcher:
         with self._lock:
             found = self._launchers.get(key)
             if found is not None:
                 return found  # type: ignore[no-any-return]
-            place = self._chosen_device()
+            place = devices.find(key[0])
             kinds = [p.kind for p in self.parameters]
             passed = [k for k, kind in enumerate(kinds) if kind != "const"]
             made = Launcher(place, self._program(values), passed, len(kinds))
@@ -298,7 +298,8 @@ class Kernel:
         with self._lock:
             if key not in self._programs:
                 try:
-                    self._programs[key] = compiled.program(self.definition, arguments, key)
+                    with span("trace", self.__name__):
+                        self._programs[key] = compiled.program(self.definition, arguments, key)
                 except MetaljitError:
                     self._captures = None  # a name that is missing now may be there at the next call
                     raise
@@ -341,7 +342,7 @@ class Kernel:
     def compile(self, *args: Any, **named: Any) -> Kernel:
         """Compiles for these arguments (or specs) now, so that the first call does not."""
         values = self._bind(args, named)
-        key, _ = self._key(values)
+        key, _ = self._key(values, self._device or devices.current().name)
         self._launcher(key, values).compile()
         return self
 

@@ -25,6 +25,7 @@ from .runtime.emulator.sanitizer import sanitizing
 from .runtime.msl.compile import FILE, VERSIONS, Options
 from .runtime.msl.kernels import Input
 from .runtime.msl.names import THREADGROUP_MEMORY
+from .runtime.profile import span
 from .source import Diagnostic, KernelFault, LaunchFault, undecodable
 
 Extent = int | tuple[int, ...]
@@ -156,16 +157,18 @@ class MetalKernel:
             )
         if size[0] * size[1] * size[2] > function.most_threads:
             raise self._fault(f"a threadgroup of {size} has more than {function.most_threads} threads")
+        nbytes = sum(b.memory.nbytes for b in buffers.values())
         try:
-            faults = function.run(
-                buffers,
-                threads=_size(threads) if threads is not None else None,
-                groups=_size(groups) if groups is not None else None,
-                threadgroup=size,
-                memory=memory,
-                lenient=lenient,
-                seed=seed,
-            )
+            with span("kernel", self.name, "emulator", nbytes):
+                faults = function.run(
+                    buffers,
+                    threads=_size(threads) if threads is not None else None,
+                    groups=_size(groups) if groups is not None else None,
+                    threadgroup=size,
+                    memory=memory,
+                    lenient=lenient,
+                    seed=seed,
+                )
         except Crash as e:
             raise KernelFault(*map(self.library.described, e.faults)) from None
         found = tuple(map(self.library.described, faults))

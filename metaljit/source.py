@@ -207,6 +207,10 @@ class DeviceFault(MetaljitError, RuntimeError):
     """The device, or a tool that it needs, is missing, refused, or failed."""
 
 
+class QueueFault(MetaljitError, RuntimeError):
+    """Queues and events cannot go on as they were told: values out of order, a deadlock, work behind a failure."""
+
+
 class KernelFault(MetaljitError, RuntimeError):
     """A kernel ran and did what Metal leaves undefined, or did not end: all faults that were found, nothing written."""
 

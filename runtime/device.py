@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from metaljit.extents import Number
 from metaljit.frozen import frozen
 from metaljit.program import Program
+from metaljit.runtime.setting import Setting
 from metaljit.source import DeviceFault, Diagnostic
 
 NAMES = ("metal", "cpu", "emulator")
@@ -188,11 +189,20 @@ def available() -> tuple[str, ...]:
     return tuple(found)
 
 
-chosen: list[str | None] = [None]
+class _Chosen(Setting):
+    """The name that `use_device` chose."""
+
+    value: str | None = None
+
+
+chosen = _Chosen()
 
 
 def use_device(name: str | None) -> _Use:
-    """Makes a device the default from here on; as a context manager, until the block ends. None: the usual one."""
+    """Makes a device the default from here on; as a context manager, until the block ends. None: the usual one.
+
+    The main thread chooses for all threads that choose nothing themselves, any other thread for itself.
+    """
     return _Use(name)
 
 
@@ -200,19 +210,22 @@ class _Use:
     def __init__(self, name: str | None) -> None:
         if name is not None:
             find(name)
-        self._before = chosen[0]
-        chosen[0] = name
+        self._bring_back = chosen.choose(name)
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, *error: object) -> None:
-        chosen[0] = self._before
+        self._bring_back()
 
 
 def current() -> Device:
     """What `use_device` chose, or else `default()`: the device of a kernel that names none."""
-    name = chosen[0]
+    return named(chosen.value)
+
+
+def named(name: str | None) -> Device:
+    """The device of that name, or the default."""
     return find(name) if name is not None else default()
 
 

@@ -19,6 +19,7 @@ from metaljit.program import INDEX_MAX, ArrayParam, Program, Requirement, Scalar
 from metaljit.runtime.arguments import Plain, admit, scalar
 from metaljit.runtime.array import Array
 from metaljit.runtime.device import RAN, UNFIT, Checked, Device, Dispatch, Operand, Pipeline, Words
+from metaljit.runtime.profile import span, watched
 from metaljit.runtime.results import Memory, Outputs, as_numpy
 from metaljit.runtime.shapes import Shape, bind, fault, shape_of, whole
 from metaljit.runtime.uniforms import Uniforms
@@ -51,7 +52,7 @@ class Launcher:
     """Calls a program on a device. Compiled at the first call that passes the checks, or by `compile`.
 
     `warm` runs the next call if it is like the last one. It takes a user's `count` arguments, of which the program's
-    values are those at `places`.
+    values are those at `places`. `label` is its name in profiles.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Launcher:
     ) -> None:
         self.device = device
         self.program = program
+        self.label = program.name
         self.warm: Warm | None = None
         self._pipeline: Pipeline | None = None
         self._geometries: dict[tuple[object, ...], _Geometry] = {}
@@ -109,7 +111,8 @@ class Launcher:
     def compile(self) -> Pipeline:
         """The compiled program; the first call does it too."""
         if self._pipeline is None:
-            self._pipeline = self.device.pipeline(self.program)
+            with span("compile", self.program.name, self.device.name):
+                self._pipeline = self.device.pipeline(self.program)
         return self._pipeline
 
     def __call__(self, args: Sequence[Any], out: object = None) -> Any:
@@ -181,7 +184,8 @@ class Launcher:
         if geometry.dispatch is None:
             return
         outputs = memories if self.device.in_place else map(operand, memories)
-        words = geometry.dispatch(self._choose([*inputs, *outputs]), geometry.pack(numbers))
+        dispatch = watched(geometry.dispatch, self.label, self.program, geometry.env, self.device)
+        words = dispatch(self._choose([*inputs, *outputs]), geometry.pack(numbers))
         if words[0] != RAN or words[1]:
             raise self.failure(words, geometry.env)
 

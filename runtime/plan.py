@@ -21,6 +21,7 @@ from metaljit.runtime.arguments import Plain, admit, scalar
 from metaljit.runtime.array import Array, allocate
 from metaljit.runtime.device import RAN, Device, Dispatch, Operand
 from metaljit.runtime.launch import Launcher, operand
+from metaljit.runtime.profile import watched
 from metaljit.runtime.results import Memory, as_numpy
 from metaljit.runtime.shapes import Shape, bind, shape_of
 from metaljit.runtime.warm import Warm
@@ -101,11 +102,11 @@ class _State:
     def run(self, steps: Sequence[_Run | _Turns]) -> None:
         memories = self.memories
         for step in steps:
-            if all(w.source.value(self) == w.holds for w in step.when):
-                if isinstance(step, _Turns):
-                    self._repeat(step)
-                else:
-                    self._dispatch(step)
+            runs = all(w.source.value(self) == w.holds for w in step.when)
+            if isinstance(step, _Turns):
+                self._repeat(step) if runs else self._skip(step)
+            elif runs:
+                self._dispatch(step)
             for place in step.last:
                 memories[place] = None
 
@@ -114,9 +115,11 @@ class _State:
         for place in run.zeroed:
             as_numpy(memories[place]).fill(0)  # type: ignore[arg-type]
         operands: list[Operand] = [operand(memories[k]) for k in run.slots]  # type: ignore[arg-type]
-        words = run.dispatch(operands, run.pack([numbers[k] for k in run.numbers]))
+        launcher = run.launcher
+        dispatch = watched(run.dispatch, launcher.label, launcher.program, self.env, launcher.device)
+        words = dispatch(operands, run.pack([numbers[k] for k in run.numbers]))
         if words[0] != RAN or words[1]:
-            raise run.launcher.failure(words, self.env)
+            raise launcher.failure(words, self.env)
 
     def _repeat(self, turns: _Turns) -> None:
         """What a turn writes is the next one's values, and takes the memory of those before the last."""
@@ -144,6 +147,11 @@ class _State:
                 memories[value] = memories[place]
             done += 1
         self._hand_on(turns, ours, done)
+
+    def _skip(self, turns: _Turns) -> None:
+        """Memory for results that nobody will look at."""
+        for start, result in zip(turns.starts, turns.results, strict=True):
+            self.memories[result] = _like(self.memories[start])  # type: ignore[arg-type]
 
     def _hand_on(self, turns: _Turns, ours: Mapping[int, Sequence[Memory]], done: int) -> None:
         """The last values are the results, whose memory is no longer the loop's."""
@@ -198,6 +206,9 @@ class PlanLauncher:
         self._launchers = (
             {} if self._lone else {id(step): Launcher(device, step.program) for step in plan.programs}
         )
+        if len(self._launchers) > 1:
+            for k, launcher in enumerate(self._launchers.values()):
+                launcher.label = f"{plan.name}[{k}]"
         self._arrays = [(i, p) for i, p in enumerate(plan.params) if isinstance(p, ArrayParam)]
         self._scalars = [(i, p) for i, p in enumerate(plan.params) if isinstance(p, ScalarParam)]
         repeats = list(_repeats(plan.steps))

@@ -51,11 +51,11 @@ def own_choice_of_device() -> Iterator[None]:
     """What `use_device` or METALJIT_DEVICE chose in a test, or in a page's block, ends with it."""
     from metaljit.runtime import device
 
-    before = device.chosen[0]
+    before = type(device.chosen).value
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device, "asked", device.asked.__wrapped__)
         yield
-    device.chosen[0] = before
+    type(device.chosen).value = before
 
 
 @pytest.fixture(autouse=True, scope="session")

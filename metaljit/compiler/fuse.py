@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
 from ..frozen import frozen
 from . import turns
-from .fuse_groups import Group, When, alone, loop_of, merged
+from .fuse_groups import Group, When, alone, members, merged, replayed
 from .fuse_guards import guards
 from .fuse_limits import limit
 from .fuse_places import TURNS, Decision, Footprint, decide, own_work
@@ -22,8 +23,11 @@ from .graph import LEAVES, MEMORY, Call, Graph, Loop, Ref, operands
 
 @frozen
 class Fusion:
+    """The kernels in their order, and why each is what it is. `feet` are the footprints of the calls."""
+
     groups: tuple[Group, ...]
     decisions: tuple[Decision, ...]
+    feet: Mapping[Ref, Footprint]
 
 
 def fuse(
@@ -48,7 +52,7 @@ def fuse(
         if not deciding:
             break
         reasons |= dict.fromkeys(deciding, "kernels run only where it holds")
-    return Fusion(tuple(_groups(graph, stored, reasons, own, when, whole, fused)), decisions)
+    return Fusion(tuple(_groups(graph, stored, reasons, own, when, whole, fused)), decisions, feet)
 
 
 def _decisions(
@@ -77,7 +81,7 @@ def _groups(
     whole: Sequence[Ref],
     fused: bool,
 ) -> list[Group]:
-    parts = {loop: [r for r in sorted(stored) if loop_of(graph, r) == loop] for loop in whole}
+    parts = {loop: [r for r in sorted(stored) if replayed(graph, r) == loop] for loop in whole}
     rest = stored - {r for of in parts.values() for r in of}
     if fused:
         groups = by_rows(graph, rest, frozenset(reasons), own, when)
@@ -106,3 +110,54 @@ def _own(graph: Graph, ref: Ref, foot: Footprint | None) -> float:
 def _stays_away(graph: Graph, ref: Ref) -> bool:
     node = graph.nodes[ref]
     return isinstance(node, LEAVES) or (isinstance(node, Call | Loop) and len(node.results) > 1)
+
+
+Way: TypeAlias = Literal["memory", "number", "here", "row", "handed"]
+
+
+@frozen
+class Edge:
+    """A node that another one is computed from, and how it gets there in a kernel.
+
+    From `memory`, as a `number`, computed `here`, in each pass over a `row`, or `handed` on as it is written. `decision` is
+    that of the producer; inputs and numbers have none.
+    """
+
+    producer: Ref
+    consumer: Ref
+    kernel: int
+    way: Way
+    why: str
+    decision: Decision | None
+
+    @property
+    def fused(self) -> bool:
+        return self.way != "memory"
+
+
+def edges(graph: Graph, fusion: Fusion) -> tuple[Edge, ...]:
+    """All edges of the graph, kernel by kernel: a node that two kernels compute has its edges in both."""
+    decisions = {d.ref: d for d in fusion.decisions}
+    found = []
+    for kernel, group in enumerate(fusion.groups):
+        for consumer in members(graph, (*group.roots, *group.stages), group.reads):
+            for producer in dict.fromkeys(operands(graph.nodes[consumer])):
+                decision = decisions.get(producer)
+                way, why = _passed(group, producer, decision)
+                found.append(Edge(producer, consumer, kernel, way, why, decision))
+    return tuple(found)
+
+
+def _passed(group: Group, ref: Ref, decision: Decision | None) -> tuple[Way, str]:
+    """How a node is passed on in a kernel, and why."""
+    if ref in group.reads:
+        return "memory", "an input is read from memory" if decision is None else f"stored, {decision.why}"
+    if decision is None:
+        return "number", "a number is no array"
+    if ref in group.stages:
+        return "row", "the row stays in one kernel"
+    if group.stages and decision.stored:
+        return "row", "computed in each pass over the row"
+    if decision.stored:
+        return "handed", f"handed on as it is stored, {decision.why}"
+    return "here", decision.why

@@ -146,15 +146,15 @@ def members(graph: Graph, roots: Iterable[Ref], given: Collection[Ref]) -> list[
 def is_own(graph: Graph, ref: Ref) -> bool:
     """Whether no other node is computed in the kernel that stores this one."""
     node = graph.nodes[ref]
-    return isinstance(node, Scatter) or loop_of(graph, ref) is not None
+    return isinstance(node, Scatter) or replayed(graph, ref) is not None
 
 
-def loop_of(graph: Graph, ref: Ref) -> Ref | None:
-    """The loop that a stored node is a result of."""
+def replayed(graph: Graph, ref: Ref) -> Ref | None:
+    """The loop that a stored node is a result of, if its turns are kernels."""
     node = graph.nodes[ref]
-    if isinstance(node, Part) and isinstance(graph.nodes[node.of], Loop):
-        return node.of
-    return ref if isinstance(node, Loop) else None
+    at = node.of if isinstance(node, Part) else ref
+    loop = graph.nodes[at]
+    return at if isinstance(loop, Loop) and not graph.loops[loop.scope].alone else None
 
 
 def is_long(graph: Graph, ref: Ref) -> bool:

@@ -47,7 +47,8 @@ def limit(
         behind[ref] = _joined(graph, ref, at, own)
         while (why := _excess(behind[ref])) and (most := _heaviest(graph, ref, at, found, why)) is not None:
             found[most] = replace(found[most], rule="size", why=_WHY[why])
-            behind[ref] = _joined(graph, ref, at, own)
+            for reader in [r for r, b in behind.items() if most in b.nodes and r != most]:
+                behind[reader] = _joined(graph, reader, at, own)
     return tuple(found.values())
 
 
@@ -86,8 +87,11 @@ def _heaviest(
         several = isinstance(node, Call | Loop) and len(node.results) > 1
         return of in found and not found[of].stored and not several
 
-    chosen = max(filter(storable, operands(graph.nodes[ref])), key=weight, default=None)
-    return None if chosen is None or weight(chosen) <= 0 else chosen
+    operand = sorted(filter(storable, operands(graph.nodes[ref])), key=weight)
+    if not operand or weight(operand[-1]) <= 0:
+        return None
+    inside = [o for o in operand if o in at(operand[-1]).nodes and 2 * weight(o) >= weight(operand[-1])]
+    return min(inside)  # rather what several operands are computed from
 
 
 def _joined(graph: Graph, ref: Ref, at: Callable[[Ref], Behind], own: Mapping[Ref, float]) -> Behind:

@@ -14,11 +14,12 @@ wanted at one place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, assert_never
 
 from ..frozen import frozen
 from ..operations import OPERATIONS
+from .fuse_groups import members
 from .graph import (
     LEAVES,
     Axes,
@@ -91,6 +92,17 @@ class Decision:
     why: str
 
     @property
+    def brief(self) -> str:
+        """The reason in a few words, for a drawing."""
+        match self.rule:
+            case "cost":
+                return f"{self.places:.0f} places: anew {self.anew:.0f} > {self.kept:.0f} stored"
+            case "cheap":
+                return f"{self.places:.0f} places: anew {self.anew:.0f} ≤ {self.kept:.0f} stored"
+            case _:
+                return self.why
+
+    @property
     def stored(self) -> bool:
         return self.rule not in ("one", "view", "cheap")
 
@@ -117,11 +129,21 @@ def decide(
         found.append(decision)
         here = {ref: 1.0} if decision.stored else patterns[ref]
         for of, step, times in _edges(graph, node, feet.get(ref)):
-            target = patterns[of]
-            for pattern, count in here.items():
-                full = numbers.setdefault((pattern, step), ~len(numbers)) if step else pattern
-                target[full] = max(target.get(full, 0.0), count * times)
+            _spread(patterns[of], numbers, here, step, times)
     return tuple(reversed(found))
+
+
+def _spread(
+    target: dict[int, float],
+    numbers: dict[tuple[int, Step], int],
+    here: Mapping[int, float],
+    step: Step,
+    times: float,
+) -> None:
+    """Adds to where an operand is wanted where its reader is, a step further; equal places are one."""
+    for pattern, count in here.items():
+        full = numbers.setdefault((pattern, step), ~len(numbers)) if step else pattern
+        target[full] = max(target.get(full, 0.0), count * times)
 
 
 def _decided(
@@ -134,8 +156,7 @@ def _decided(
 ) -> Decision:
     node = graph.nodes[ref]
     places = sum(patterns.values())
-    anew = max(places - 1, 0) * work * OPERATION
-    kept = (places + 1) * node.dtype.nbytes * BYTE
+    anew, kept = _costs(node, work, places)
 
     def made(rule: Rule, why: str) -> Decision:
         return Decision(ref, rule, places, work, anew, kept, why)
@@ -156,33 +177,50 @@ def _decided(
         return made("kinds", f"it is wanted at more than {MOST_PATTERNS} kinds of places")
     if isinstance(node, View | Ruled):
         return made("view", "a view moves nothing")
+    computing = f"{work:.0f} operation{'' if round(work) == 1 else 's'} anew at {places:.0f} places cost"
     if anew > kept:
-        cost = f"{anew:.0f} > {kept:.0f}"
-        return made(
-            "cost", f"{work:.0f} operations anew at {places:.0f} places cost more than to store it: {cost}"
-        )
+        return made("cost", f"{computing} more than to store it: {anew:.0f} > {kept:.0f}")
     if places > 1:
-        return made(
-            "cheap",
-            f"{work:.0f} operations anew at {places:.0f} places cost no more than to store it: {anew:.0f} ≤ {kept:.0f}",
-        )
+        return made("cheap", f"{computing} no more than to store it: {anew:.0f} ≤ {kept:.0f}")
     return made("one", "it is wanted at one place")
 
 
 def _work(
-    graph: Graph, needed: Iterable[Ref], results: Mapping[Ref, str], feet: Mapping[Ref, Footprint]
+    graph: Graph, needed: Sequence[Ref], results: Mapping[Ref, str], feet: Mapping[Ref, Footprint]
 ) -> dict[Ref, float]:
-    """Operations behind an element, where nothing is stored but results and reductions."""
+    """Operations behind an element. What is stored in any case counts nothing: a result, a reduction, and what one of its
+    readers alone wants at so many places that the rule says so."""
+    most = _most_places(graph, needed, feet)
     work: dict[Ref, float] = {}
+    brings: dict[Ref, float] = {}
     for ref in needed:
         node = graph.nodes[ref]
         behind = sum(
-            work[of] * (times if isinstance(node, Call) else 1.0)
+            brings[of] * (times if isinstance(node, Call) else 1.0)
             for of, _, times in _edges(graph, node, feet.get(ref))
-            if of not in results and not isinstance(graph.nodes[of], Reduce)
         )
         work[ref] = (behind + own_work(node, feet.get(ref))) * (TURNS if isinstance(node, Reduce) else 1.0)
+        anew, kept = _costs(node, work[ref], most[ref])
+        view = isinstance(node, View | Ruled)
+        sure = ref in results or isinstance(node, Reduce | Scatter) or (anew > kept and not view)
+        brings[ref] = 0.0 if sure else work[ref]
     return work
+
+
+def _most_places(graph: Graph, needed: Sequence[Ref], feet: Mapping[Ref, Footprint]) -> dict[Ref, float]:
+    """At how many places one reader wants each node; a view wants it where its own readers want that."""
+    most = dict.fromkeys(needed, 0.0)
+    for ref in reversed(needed):
+        node = graph.nodes[ref]
+        for of, _, times in _edges(graph, node, feet.get(ref)):
+            here = max(most[ref], 1.0) if isinstance(node, View | Ruled) else 1.0
+            most[of] = max(most[of], times * here)
+    return most
+
+
+def _costs(node: Node, work: float, places: float) -> tuple[float, float]:
+    """The two sides of the rule: to compute an element anew, and to store it."""
+    return max(places - 1, 0) * work * OPERATION, (places + 1) * node.dtype.nbytes * BYTE
 
 
 def own_work(node: Node, foot: Footprint | None) -> float:
@@ -199,13 +237,35 @@ def own_work(node: Node, foot: Footprint | None) -> float:
     assert_never(node)
 
 
+def evaluations(
+    graph: Graph,
+    ends: Collection[Ref],
+    given: Collection[Ref],
+    feet: Mapping[Ref, Footprint],
+    size: Callable[[Ref], float],
+) -> dict[Ref, float]:
+    """How many elements of each node a kernel computes that makes `ends` where others are `given`."""
+    patterns: dict[Ref, dict[int, float]] = {}
+    numbers: dict[tuple[int, Step], int] = {}
+    for ref in reversed(members(graph, ends, given)):
+        node = graph.nodes[ref]
+        here = patterns.setdefault(ref, {})
+        if ref in ends:
+            here[ref] = size(ref)
+        for of, step, times in _edges(graph, node, feet.get(ref)):
+            ratio = size(of) / max(size(ref), 1) if isinstance(node, Reduce) else 1.0
+            turns = times if isinstance(node, Call) else ratio
+            _spread(patterns.setdefault(of, {}), numbers, here, step, turns)
+    return {ref: sum(found.values()) for ref, found in patterns.items() if ref not in given}
+
+
 def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, Step, float]]:
     """For each operand the step from the node's index to the operand's, and how many elements of it are wanted."""
     match node:
         case Input() | Number() | Fill() | Count() | Index() | Carried():
             return []
         case Elementwise() | Cast() | Part() | Ruled() | Scatter() | Choose():
-            return [(of, (), _spread(graph, of, node)) for of in operands(node)]
+            return [(of, (), _beside(graph, of, node)) for of in operands(node)]
         case View(of, map, _, shape):
             return [(of, (map,), _stretch(map, len(graph.nodes[of].shape), len(shape)))]
         case Reduce(_, of, axes, _, _, _):
@@ -223,7 +283,7 @@ def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, 
     assert_never(node)
 
 
-def _spread(graph: Graph, of: Ref, node: Node) -> float:
+def _beside(graph: Graph, of: Ref, node: Node) -> float:
     """How often a number is wanted that stands beside an array."""
     return STRETCHED if node.shape and not graph.nodes[of].shape else 1.0
 

@@ -39,7 +39,24 @@ def by_rows(
         group, members = _cluster(graph, root, stored, results, readers, behind, own, when, taken)
         taken |= members
         groups.append(group)
+        _join(behind, members)
     return groups[::-1]
+
+
+def _join(behind: dict[Ref, int], members: set[Ref]) -> None:
+    """Makes of members one: what waits for one of them waits for all, and for all that these wait for.
+
+    Otherwise two kernels could each wait for the other, although no array waits for itself.
+    """
+    if len(members) == 1:
+        return
+    own = sum(1 << m for m in members)
+    before = own
+    for m in members:
+        before |= behind[m]
+    for ref, mask in behind.items():
+        if mask & own or ref in members:
+            behind[ref] = (mask | before) & ~(1 << ref)
 
 
 def ordered(graph: Graph, groups: Sequence[Group]) -> list[Group]:

@@ -208,7 +208,8 @@ class Ruled:
 
 @frozen
 class Call:
-    """A map kernel. `key` names the kernel as it is specialised here; a vector argument is a tuple of constants.
+    """A map kernel. `key` names the kernel as it is specialised, and by its operands the extents that it has here; a
+    vector argument is a tuple of constants.
 
     `dtype` and `shape` are those of its first result.
     """
@@ -290,7 +291,8 @@ class Turns:
     """What a loop does: the values after a turn, by those before it, which are `values` (`Carried` nodes).
 
     It ends after `count` turns (a number), or where `condition` of the values is false; `turn` is the number of the turn.
-    A condition of the values' shape ends it for each element alone. More than `limit` turns are an error.
+    A condition of the values' shape ends it for each element alone. More than `limit` turns are an error. `alone`: each
+    element turns by itself, since no turn needs another one of the values.
     """
 
     values: tuple[Ref, ...]
@@ -299,6 +301,7 @@ class Turns:
     count: Ref | None
     condition: Ref | None
     limit: int
+    alone: bool = False
 
 
 def operands(node: Node) -> tuple[Ref, ...]:

@@ -7,45 +7,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..extents import Extent, Lit
 from ..frozen import frozen, mutable
 from ..program import ArrayParam, Place, Plan, Repeat, Requirement, Role, ScalarParam, Step, When
 from ..source import TypeFault
 from . import fuse, ir
-from .fuse_groups import Group, loop_of
+from .fuse_groups import Group, replayed
 from .fuse_places import Footprint
-from .graph import Call, Carried, Count, Fill, Graph, Input, Loop, Node, Number, Part, Ref, Scatter, operands
+from .graph import Call, Carried, Count, Fill, Graph, Input, Loop, Node, Number, Part, Ref, Scatter
 from .lower import composed, parameters, rows
 from .lower.values import Fault
 from .pipeline import optimise
 from .pipeline import program as compiled
-from .turns import is_alone
 from .usage import blocks, cost, costs, expressions, turns, walk_expressions
 
 Lowering: TypeAlias = Callable[[Graph, composed.Group, str], parameters.Lowered]
 
-_TEMPORARY = "#"  # begins the names of what lives between kernels: no parameter is called so
+TEMPORARY = "#"  # begins the names of what lives between kernels: no parameter is called so
 
 
 @frozen
 class Region:
-    """Steps with what was decided about them: a plan's own, or those of the turns of a loop."""
+    """Steps with what was decided about them: a plan's own, or those of the turns of a loop, then with a `title`.
 
-    name: str
+    `names` are what the arrays are called in the plan that its kernels read and write.
+    """
+
+    title: str
     graph: Graph
     fusion: fuse.Fusion
+    results: tuple[Ref, ...]
+    names: Mapping[Ref, str]
 
 
 @frozen
 class Planned:
     plan: Plan
     regions: tuple[Region, ...]
-
-    @property
-    def fusion(self) -> fuse.Fusion:
-        return self.regions[0].fusion
 
 
 def plan(
@@ -62,7 +62,7 @@ def plan(
     names = dict(zip(different, parameters.result_names(len(different)), strict=True))
     planner = _Planner(name, math, fused)
     try:
-        steps = planner.region(graph, name, names, {})
+        steps = planner.region(graph, "", names, {})
     except Fault as e:  # such as a literal that its type does not hold
         raise TypeFault(e.diagnostic) from None
     span = graph.spans[results[0]]
@@ -92,17 +92,18 @@ class _Planner:
         self, graph: Graph, title: str, results: Mapping[Ref, str], outer: Mapping[Ref, str]
     ) -> tuple[Step | Repeat, ...]:
         """The steps that compute nodes into arrays of these names. `outer` arrays are there."""
-        fusion = fuse.fuse(graph, list(results), lambda ref: _footprint(graph, ref, self.math), self.fused)
-        self.regions.append(Region(title, graph, fusion))
-        made = {r: f"{_TEMPORARY}{r}" for g in fusion.groups for r in g.roots} | dict(results)
+        fusion = fuse.fuse(graph, list(results), _footprints(graph, self.math), self.fused)
+        made = {r: f"{TEMPORARY}{r}" for g in fusion.groups for r in g.roots} | dict(results)
+        read = {r: _read(graph, r, {**outer, **made}) for group in fusion.groups for r in group.needs}
+        self.regions.append(Region(title, graph, fusion, tuple(results), {**read, **made}))
         steps: list[Step | Repeat] = []
         for group in fusion.groups:
             for ref in group.roots:
                 self.arrays[made[ref]] = _array(graph, ref, made[ref])
-            names = {r: _read(graph, r, {**outer, **made}) for r in group.needs}
+            names = {r: read[r] for r in group.needs}
             when = tuple((names[ref], holds) for ref, holds in sorted(group.when))
-            loop = loop_of(graph, group.roots[0])
-            if loop is not None and not is_alone(graph, _loop(graph, loop).scope):
+            loop = replayed(graph, group.roots[0])
+            if loop is not None:
                 steps.append(self._repeat(graph, loop, group, names, made, when))
             else:
                 steps.append(self._step(graph, group, names, made, when))
@@ -136,18 +137,17 @@ class _Planner:
         node = _loop(graph, ref)
         turns = graph.loops[node.scope]
         inner = graph.reading([*turns.values, *group.reads])
-        title = f"{self.name}, a turn of the loop in line {graph.spans[ref].line}"
-        after = {r: f"{_TEMPORARY}{node.scope}.{r}" for r in turns.after}
-        results = [f"{_TEMPORARY}{ref}.{k}" for k in range(len(node.starts))]
+        title = f"a turn of the loop in line {graph.spans[ref].line}"
+        after = {r: f"{TEMPORARY}{node.scope}.{r}" for r in turns.after}
+        results = [f"{TEMPORARY}{ref}.{k}" for k in range(len(node.starts))]
         for r in group.roots:
             part = graph.nodes[r]
             results[part.number if isinstance(part, Part) else 0] = made[r]
         test: tuple[Step | Repeat, ...] = ()
         condition = count = None
         if turns.condition is not None:
-            condition = f"{_TEMPORARY}{node.scope}.{turns.condition}?"
-            title = f"{title}: whether there is one"
-            test = self.region(inner, title, {turns.condition: condition}, names)
+            condition = f"{TEMPORARY}{node.scope}.{turns.condition}?"
+            test = self.region(inner, f"whether there is {title}", {turns.condition: condition}, names)
         else:
             assert turns.count is not None
             count = graph.nodes[turns.count]
@@ -204,7 +204,7 @@ def _read(graph: Graph, ref: Ref, made: Mapping[Ref, str]) -> str:
         case Carried(0, number):
             return made[number]
         case Carried(scope, number):
-            return f"{_TEMPORARY}{scope}:{number}"
+            return f"{TEMPORARY}{scope}:{number}"
         case _:
             return made[ref]
 
@@ -222,23 +222,39 @@ def _param(graph: Graph, ref: Ref) -> ArrayParam | ScalarParam:
     return ScalarParam(node.name, node.dtype, 1)
 
 
-def _footprint(graph: Graph, ref: Ref, math: str) -> Footprint:
-    """What one element of a kernel costs, by lowering it alone."""
-    node = graph.nodes[ref]
-    assert isinstance(node, Call)
-    stored = {of: f"a{of}" for of in operands(node)}
-    root = composed.Group("alone", (ref,), stored)
-    lowered = composed.lower_group(graph, root, math)
+def _footprints(graph: Graph, math: str) -> Callable[[Ref], Footprint]:
+    """What an element of each call costs; calls of the same specialisation cost the same."""
+    known: dict[Any, tuple[float, Mapping[str, float], str]] = {}
+
+    def footprint(ref: Ref) -> Footprint:
+        node = graph.nodes[ref]
+        assert isinstance(node, Call)
+        passed = [(name, of) for name, of in node.arguments if isinstance(of, int)]
+        key = node.key[0], tuple([of for _, of in passed].index(of) for _, of in passed)
+        if key not in known:
+            known[key] = _measured(graph, ref, {of: name for name, of in passed}, math)
+        operations, reads, alone = known[key]
+        return Footprint(operations, {of: reads.get(name, 0.0) for name, of in passed}, alone)
+
+    return footprint
+
+
+def _measured(
+    graph: Graph, ref: Ref, passed: Mapping[Ref, str], math: str
+) -> tuple[float, Mapping[str, float], str]:
+    """Operations of a kernel for an element, how often it reads each argument, and why it is not fused, if so: by
+    lowering it alone."""
+    names = {of: f"a{of}" for of in passed}
+    lowered = composed.lower_group(graph, composed.Group("alone", (ref,), names), math)
     kernel = optimise(lowered.kernel)
-    bodies = [kernel.body, *(f.body for f in kernel.functions)]
     operations, _ = cost(kernel.body, costs(kernel.functions))
-    reads: dict[Ref, float] = dict.fromkeys(stored, 0.0)
-    by_name: Mapping[str, Ref] = {name: of for of, name in stored.items()}
-    for body in bodies:
+    reads: dict[str, float] = {}
+    by_name = {names[of]: name for of, name in passed.items()}
+    for body in (kernel.body, *(f.body for f in kernel.functions)):
         for buffer, times in _loads(body, 1.0):
-            reads[by_name[buffer]] += times
+            reads[by_name[buffer]] = reads.get(by_name[buffer], 0.0) + times
     alone = "it asserts, and a failure is told by its own position" if lowered.unit.sites else ""
-    return Footprint(float(operations), reads, alone)
+    return float(operations), reads, alone
 
 
 def _loads(body: Sequence[ir.Stmt], times: float) -> list[tuple[str, float]]:

@@ -76,9 +76,8 @@ def _ends(turns: Turns) -> list[Ref]:
     return [*turns.after, *([turns.condition] if turns.condition is not None else [])]
 
 
-def is_alone(graph: Graph, scope: int) -> bool:
+def is_alone(graph: Graph, turns: Turns) -> bool:
     """Whether each element turns by itself: no turn reads another element of a value, nor reduces one."""
-    turns = graph.loops[scope]
     shapes: set[Shape] = {tuple(map(graph.extent, graph.nodes[v].shape)) for v in turns.values} - {()}
     if len(shapes) > 1:
         return False
@@ -101,7 +100,7 @@ def _is_elementwise(graph: Graph, ref: Ref, moving: set[Ref], shapes: set[Shape]
         case Gather(of, _):
             return of not in moving and len(graph.nodes[of].shape) == 1
         case Loop(scope):
-            return is_alone(graph, scope)
+            return graph.loops[scope].alone
         case _:
             return False
 
@@ -111,7 +110,7 @@ def footprint(graph: Graph, ref: Ref) -> Footprint:
     node = graph.nodes[ref]
     assert isinstance(node, Loop)
     turns = graph.loops[node.scope]
-    if not is_alone(graph, node.scope):
+    if not turns.alone:
         return Footprint(0.0, {}, WHOLE)
     work = sum(own_work(graph.nodes[r], None) for r in inside(graph, turns))
     return Footprint(TURNS * work, {}, ENDLESS if turns.condition is not None else "")

@@ -8,6 +8,7 @@ of a trace they are Python's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -162,8 +163,9 @@ def _looped(
         test.ref if test is not None else None,
         limit,
     )
+    turns = replace(turns, alone=is_alone(trace.graph, turns))
     trace.graph.loops[scope] = turns
-    if test is not None and test.ndim and not is_alone(trace.graph, scope):
+    if test is not None and test.ndim and not turns.alone:
         fault(
             "loop-condition",
             "a condition for each element needs a turn that reads no other element",

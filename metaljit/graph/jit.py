@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ..extents import evaluate
 from ..frozen import frozen
 from ..runtime import device as devices
 from ..runtime.plan import PlanLauncher
+from ..runtime.profile import span
 from ..runtime.warm import Warm
 from ..source import Diagnostic, LaunchFault
 from ..symbols import Builtin
@@ -28,7 +30,12 @@ from . import methods as _methods  # noqa: F401 (gives traced arrays NumPy's met
 from . import trees
 from .traced import Trace, Traced, extents_of, fault, tracing
 
+if TYPE_CHECKING:
+    from .explain import Explanation
+
 _OWN = re.compile(r"(out|t)\d*")  # what kernels call their results and what lies between kernels
+
+_tracing = threading.RLock()  # one for all functions, since a trace may call another function
 
 
 @frozen
@@ -67,8 +74,8 @@ class Jitted:
         return f"<jit {self.__name__}>"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        last = self._last
-        if last is not None and not named and last[0] is devices.chosen[0]:
+        last, device = self._last, devices.chosen.value
+        if last is not None and not named and last[0] is device:
             result = last[1](args, None)
             if result is not NotImplemented:
                 return result
@@ -77,7 +84,7 @@ class Jitted:
             return self.function(*args, **named)  # part of the trace that calls it
         made = self._find(names, values, key, args, named)
         found = made.launcher([*values, *made.captured] if made.captured else values)
-        self._last = self._remembered(made, args, values)
+        self._last = self._remembered(made, device, args, values)
         if made.structure is None:
             is_result, value = made.returned[0]
             return found[value] if is_result else value
@@ -85,7 +92,7 @@ class Jitted:
         return trees.rebuilt(made.structure, leaves)
 
     def _remembered(
-        self, made: Made, args: Sequence[Any], values: Sequence[Any]
+        self, made: Made, device: str | None, args: Sequence[Any], values: Sequence[Any]
     ) -> tuple[str | None, Warm] | None:
         """What the next call is tried with: it runs that call if it is like this one, argument by argument."""
         warm = made.launcher.warm
@@ -102,15 +109,21 @@ class Jitted:
         in_order = made.returned == tuple((True, k) for k in range(len(made.returned)))
         if not plain or not in_order or any(isinstance(v, np.generic) for v in values):
             return None
-        return devices.chosen[0], warm
+        return device, warm
 
-    def explain(self, *args: Any, **named: Any) -> str:
-        """What became of the function for these arguments: kernels, bytes, and why an array is stored."""
-        from .explain import text
+    def explain(self, *args: Any, **named: Any) -> Explanation:
+        """What became of the function for these arguments: kernels, bytes, and for every edge why it was fused or not.
+
+        The text can also be drawn: see `Explanation`.
+        """
+        from .explain import explained
 
         names, values, key = self._signature(args, named)
         made = self._find(names, values, key, args, named)
-        return text(made.trace.graph, made.planned)
+        captured = [(f"captured{k}", a) for k, a in enumerate(made.captured)]
+        numbers = {n: v for n, v in zip(names, values, strict=True) if not hasattr(v, "shape")}
+        env = _env([*names, *(n for n, _ in captured)], [*values, *(a for _, a in captured)])
+        return explained(made.planned, {**env, **numbers})
 
     def msl(self, *args: Any, **named: Any) -> str:
         """The Metal source of every kernel, in the order in which they run."""
@@ -131,7 +144,7 @@ class Jitted:
         bound.apply_defaults()
         names: list[str] = []
         values: list[Any] = []
-        key: list[Any] = [devices.chosen[0]]
+        key: list[Any] = [devices.current().name]
         for name, value in bound.arguments.items():
             if name in self.static:
                 key.append((type(value), value))
@@ -173,18 +186,31 @@ class Jitted:
     ) -> Made:
         """What serves a call of these arguments; traced now if nothing does yet."""
         known = self._made.setdefault(key, [])
-        for made in known:
-            if not made.trace.guards or self._holds(made, names, values):
-                return made
-        known.append(self._trace(names, values, args, named))
-        return known[-1]
+        found = self._serving(known, names, values)
+        if found is None:
+            with _tracing:
+                found = self._serving(known, names, values)  # another thread may have been here meanwhile
+                if found is None:
+                    with span("trace", self.__name__):
+                        found = self._trace(names, values, args, named, key[0])
+                        known.append(found)
+        return found
+
+    def _serving(self, known: Sequence[Made], names: Sequence[str], values: Sequence[Any]) -> Made | None:
+        fits = (made for made in known if not made.trace.guards or self._holds(made, names, values))
+        return next(fits, None)
 
     def _holds(self, made: Made, names: Sequence[str], values: Sequence[Any]) -> bool:
         env = _env(names, values) | _env([n for n, _ in made.trace.captured], made.captured)
         return all(evaluate(guard, env) for guard in made.trace.guards)
 
     def _trace(
-        self, names: Sequence[str], values: Sequence[Any], args: Sequence[Any], named: Mapping[str, Any]
+        self,
+        names: Sequence[str],
+        values: Sequence[Any],
+        args: Sequence[Any],
+        named: Mapping[str, Any],
+        device: str,
     ) -> Made:
         trace = Trace(self.function.__name__, _env(names, values))
         given = []
@@ -210,7 +236,7 @@ class Jitted:
         planned = planning.plan(trace.graph, trace.name, params, refs, fused=self._fused)
         different = list(dict.fromkeys(refs))
         returned = tuple((True, different.index(v.ref)) if type(v) is Traced else (False, v) for v in results)
-        launcher = PlanLauncher(devices.current(), planned.plan)
+        launcher = PlanLauncher(devices.find(device), planned.plan)
         return Made(trace, planned, launcher, tuple(a for _, a in trace.captured), structure, returned)
 
 

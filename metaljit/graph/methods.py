@@ -97,7 +97,7 @@ def _diff(array: Traced, n: int, axis: int) -> Traced:
     axis = views.axis_of(array, axis)
     before = (slice(None),) * axis
     for _ in range(n):
-        array = elementwise("subtract", array[(*before, slice(1, None))], array[(*before, slice(None, -1))])  # type: ignore[index]
+        array = elementwise("subtract", array[(*before, slice(1, None))], array[(*before, slice(None, -1))])
     return array
 
 

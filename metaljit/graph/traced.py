@@ -156,6 +156,8 @@ if TYPE_CHECKING:
         def __gt__(self, other: Any) -> Any: ...
         def __ge__(self, other: Any) -> Any: ...
         def __neg__(self) -> Any: ...
+        def __getitem__(self, key: Any) -> Any: ...
+        def __getattr__(self, name: str) -> Any: ...
 
 else:
     _Operators = object
@@ -327,7 +329,9 @@ def user_span() -> Span:
 
 
 def fault(slug: str, message: str, help: str = "", error: type[MetaljitError] = TypeFault) -> NoReturn:
-    raise error(Diagnostic(slug, message, user_span(), help=help))
+    trace = current_trace()
+    span = trace.place if trace is not None and trace.place is not None else user_span()
+    raise error(Diagnostic(slug, message, span, help=help))
 
 
 # ---- elementwise ----

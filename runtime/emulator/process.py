@@ -1,7 +1,7 @@
-"""The worker process, seen from the user's: runs a compiled kernel there, and lives on whatever the kernel does.
+"""The worker processes, seen from the user's: runs a compiled kernel there, and lives on whatever the kernel does.
 
-In: a `Run`. Out: what was written to its buffers, and the faults found. A worker that died is replaced at the next run.
-The worker belongs to this process alone: a forked child starts its own.
+In: a `Run`. Out: what was written to its buffers, and the faults found. Runs of several threads overlap, each in a worker of
+its own. A worker that died is replaced at the next run. Workers belong to this process alone: a forked child starts its own.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 LIMIT = 20.0  # seconds
 MOST_THREADS = 1024
+MOST_WORKERS = max(os.cpu_count() or 1, 2)  # runs at the same time
 SLOTS = 31
 _WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
 _SOURCES = os.path.join(SHIM, "emulator")
@@ -89,8 +90,24 @@ def run(run: Run) -> tuple[Fault, ...]:
     A run that is lenient writes back whatever was found. Crash where it did not end: nothing is written back then.
     DeviceFault where no worker can be started.
     """
-    with _worker.lock:
-        return _worker.run(run)
+    with _turns:
+        worker = _free()
+        try:
+            return worker.run(run)
+        finally:
+            worker.lock.release()
+
+
+def _free() -> Worker:
+    """A worker that runs nothing, with its lock held: whoever has one of the `_turns` finds one, or may start one."""
+    with _choice:
+        for worker in _workers:
+            if worker.lock.acquire(blocking=False):
+                return worker
+        worker = Worker()
+        worker.lock.acquire()
+        _workers.append(worker)
+        return worker
 
 
 class Worker:
@@ -207,22 +224,27 @@ class Worker:
         self._requests = self._replies = -1
 
 
-_worker = Worker()
+_workers = [Worker()]  # the first is busy with all that comes one after the other
+_turns = threading.Semaphore(MOST_WORKERS)
+_choice = threading.Lock()
 
 
 @atexit.register
 def _stop() -> None:
-    _worker.closed = True
-    _worker.stop()
+    for worker in _workers:
+        worker.closed = True
+        worker.stop()
 
 
 def _after_fork() -> None:
-    global _worker
-    old, _worker = _worker, Worker()
-    if old._process is not None:
-        old._process.returncode = 0  # the parent's child, not ours: nobody here waits for it
-        old._process = None
-    old.forget()
+    global _turns, _choice
+    for old in _workers:
+        if old._process is not None:
+            old._process.returncode = 0  # the parent's child, not ours: nobody here waits for it
+            old._process = None
+        old.forget()
+    _workers[:] = [Worker()]
+    _turns, _choice = threading.Semaphore(MOST_WORKERS), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,21 +10,29 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_chosen: list[bool | None] = [None]
+from metaljit.runtime.setting import Setting
+
+
+class _Chosen(Setting):
+    """What `sanitize` chose."""
+
+    value: bool | None = None
+
+
+chosen = _Chosen()
 
 
 def sanitizing() -> bool:
     """What `sanitize` chose, or else `METALJIT_SANITIZE`."""
-    chosen = _chosen[0]
-    return chosen if chosen is not None else os.environ.get("METALJIT_SANITIZE", "") not in ("", "0")
+    value = chosen.value
+    return value if value is not None else os.environ.get("METALJIT_SANITIZE", "") not in ("", "0")
 
 
 @contextmanager
 def sanitize(on: bool = True) -> Iterator[None]:
     """Has every run on the emulator checked, or not, until the block ends."""
-    before = _chosen[0]
-    _chosen[0] = on
+    bring_back = chosen.choose(on)
     try:
         yield
     finally:
-        _chosen[0] = before
+        bring_back()

@@ -107,3 +107,12 @@ def test_the_picture_of_the_borders_is_what_the_script_draws() -> None:
         top = script["GAP"] + row * (drawn.shape[0] - script["GAP"]) // 2 + script["LABEL"]
         rows = slice(top, top + script["PATCH"] + 2 * script["ROOM"])
         assert np.abs(drawn[rows] - kept[rows]).max() <= 1
+
+
+def test_the_pictures_of_graphs_are_what_the_script_draws() -> None:
+    pytest.importorskip("PIL.Image")
+    drawn = runpy.run_path(str(DOCS / "pictures.py"))["draw_graphs"]()
+    assert drawn
+    for name, text in drawn.items():
+        assert (DOCS / name).read_text(encoding="utf-8") == text, f"python docs/pictures.py draws {name} anew"
+        assert f"({name})" in (DOCS / "graphs.md").read_text(encoding="utf-8")

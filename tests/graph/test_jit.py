@@ -92,6 +92,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "scalar": (lambda x, k: scaled(x + 1, k), (a(9), 3.5)),
     "op": (lambda x: ops.laplacian(np.abs(x), mode="wrap") * x, (a(9, 4),)),
     "shared": (lambda x: (x * x + x) * (x * x - x), (a(9),)),
+    "equal later": (lambda x, y: (lambda z: blur(np.exp(np.sin(y + z))))(blur(x)), (a(5, 7), a(5, 7, seed=1))),
     "captured": (lambda x: x + GIVEN, (a(9),)),
     "empty": (lambda x: x * 2 + 1, (a(0, 3),)),
     "scalars": (lambda x: x.sum() + x.max(), (a(30),)),

@@ -88,7 +88,9 @@ def test_numpys_numbers(name: str, device: str) -> None:
 def test_an_index_outside_gives_zero_and_adds_nothing() -> None:
     x, at = a(4), np.array([9, 1, -5, 4, 2**31 - 1, -(2**31)], np.int32)
     np.testing.assert_array_equal(mj.jit(lambda x, at: x[at])(x, at), [0, x[1], 0, 0, 0, 0])
-    np.testing.assert_array_equal(mj.jit(lambda x, at: x.at[at].add(1))(x, at), x + np.float32([0, 1, 0, 0]))
+    np.testing.assert_array_equal(
+        mj.jit(lambda x, at: x.at[at].add(1))(x, at), x + np.array([0, 1, 0, 0], np.float32)
+    )
     pairs = mj.jit(lambda x, i, j: x[i, j])(
         a(2, 3), np.array([0, 0, 5], np.int32), np.array([3, 2, 0], np.int32)
     )

@@ -436,7 +436,9 @@ class Composer:
         self, body: Body, ref: Ref, node: Call, indices: tuple[Typed, ...], span: Span
     ) -> tuple[Typed, ...]:
         """All results of a kernel at a position."""
-        instance: Instance = self.graph.kernels[node.key]
+        traced: Instance = self.graph.kernels[node.key]
+        # its extents as they are called now: some may have been found equal after it was traced
+        instance = traced.within({n: self.graph.extent(e) for n, e in traced.spec.extents.items()})
 
         def lower(entered: tuple[Typed, ...]) -> Body:
             with self.unit.within(instance.spec):

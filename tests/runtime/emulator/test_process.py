@@ -41,7 +41,7 @@ def test_what_a_large_run_needed_is_given_back(monkeypatch: pytest.MonkeyPatch) 
         o = zeros(count)
         launch(build(COPY), [ints(count), o], threads=count)
         np.testing.assert_array_equal(o, ints(count))
-        segment = process._worker._segment
+        segment = process._workers[0]._segment
         assert segment is not None
         assert os.fstat(segment.descriptor).st_size <= 1 << 20
 
@@ -165,7 +165,7 @@ def test_a_limit_that_is_no_number_of_seconds(text: str, monkeypatch: pytest.Mon
 def test_a_worker_that_was_killed_between_runs_is_replaced() -> None:
     o = zeros()
     launch(build(COPY), [ints(), o], threads=1)
-    first = process._worker._process
+    first = process._workers[0]._process
     assert first is not None
     os.kill(first.pid, signal.SIGKILL)
     os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
@@ -177,7 +177,7 @@ def test_a_worker_that_was_killed_between_runs_is_replaced() -> None:
 def test_a_worker_that_is_killed_during_a_run_is_told_and_replaced(number: signal.Signals) -> None:
     o = zeros()
     launch(build(COPY), [ints(), o], threads=1)
-    worker = process._worker._process
+    worker = process._workers[0]._process
     assert worker is not None
     killer = threading.Timer(0.3, os.kill, (worker.pid, number))
     killer.start()
@@ -197,7 +197,7 @@ def test_a_worker_that_ends_by_itself_is_our_fault() -> None:
 def test_an_outcome_that_the_kernel_wrote_over(monkeypatch: pytest.MonkeyPatch) -> None:
     o = zeros()
     launch(build(COPY), [ints(), o], threads=1)
-    before, read = process._worker._process, faults.read
+    before, read = process._workers[0]._process, faults.read
     monkeypatch.setattr(faults, "read", lambda page: read(b"\x41" * len(page)))
     fault = crash(build(COPY), [ints(), o], threads=64)
     assert (fault.kind, fault.message) == ("out-of-bounds", "the kernel wrote over the emulator's own memory")
@@ -205,7 +205,7 @@ def test_an_outcome_that_the_kernel_wrote_over(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.undo()
     launch(build(COPY), [ints(), o], threads=64)
     np.testing.assert_array_equal(o, ints())
-    assert process._worker._process is not before
+    assert process._workers[0]._process is not before
 
 
 def test_memory_that_the_system_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,14 +245,14 @@ def test_a_run_that_python_ends_with_is_lost_without_a_word() -> None:
         run = lambda: launch(kernel, [ints(), zeros()], threads=1)
         threading.Thread(target=run, daemon=True).start()
         time.sleep(0.5)
-        print(process._worker._process.pid)
+        print(process._workers[0]._process.pid)
         """
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert not alive(int(done.stdout))
 
 
-def test_threads_take_turns() -> None:
+def test_threads_have_results_of_their_own() -> None:
     wrong: list[int] = []
 
     def work(seed: int) -> None:
@@ -268,6 +268,65 @@ def test_threads_take_turns() -> None:
     for w in workers:
         w.join()
     assert not wrong
+
+
+def test_runs_of_two_threads_overlap() -> None:
+    """A run that does not end keeps nobody else from running."""
+    endless = build("while (a[0] == 0) o[1] = 1;")
+    ended: list[str] = []
+
+    def work() -> None:
+        with pytest.raises(DeviceFault) as caught:
+            launch(endless, [ints(), zeros()], threads=1)
+        ended.append(caught.value.slug)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not (busy := [w for w in process._workers if w.lock.locked() and w._process]):
+        time.sleep(0.01)
+    for _ in range(3):
+        o = zeros()
+        launch(build(COPY), [ints(), o], threads=64)
+        np.testing.assert_array_equal(o, ints())
+    assert not ended
+    running = busy[0]._process
+    assert running is not None
+    time.sleep(
+        0.2
+    )  # the kernel has begun: a worker that is killed before may be taken for one that was never there
+    running.kill()
+    thread.join()
+    assert ended == ["emulator-ended"]
+
+
+def test_there_are_not_more_workers_than_may_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    most, running, lock = 0, 0, threading.Lock()
+
+    def run(self: process.Worker, what: process.Run) -> tuple[faults.Fault, ...]:
+        nonlocal most, running
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.001)
+        with lock:
+            running -= 1
+        return ()
+
+    monkeypatch.setattr(process.Worker, "run", run)
+    kernel = build(COPY)
+
+    def work() -> None:
+        for _ in range(20):
+            launch(kernel, [ints(), zeros()], threads=1)
+
+    threads = [threading.Thread(target=work) for _ in range(3 * process.MOST_WORKERS)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert most == process.MOST_WORKERS
+    assert len(process._workers) <= process.MOST_WORKERS
+    assert not any(w.lock.locked() for w in process._workers)
 
 
 def _open_files() -> int:
@@ -315,7 +374,7 @@ def alive(pid: int) -> bool:
 def test_the_worker_ends_with_its_parent(end: str) -> None:
     done = script(f"""
         launch(build("o[i] = 1;"), [ints(), zeros()], threads=1)
-        print(process._worker._process.pid, flush=True)
+        print(process._workers[0]._process.pid, flush=True)
         {end}
     """)
     assert not done.stderr, done.stderr
@@ -335,7 +394,7 @@ def test_a_worker_in_an_endless_loop_ends_with_its_parent() -> None:
         kernel = build("for (volatile int k = 0;;) ++k;")
         threading.Thread(target=lambda: launch(kernel, [ints(), zeros()], threads=1), daemon=True).start()
         time.sleep(0.3)
-        print(process._worker._process.pid, flush=True)
+        print(process._workers[0]._process.pid, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     """)
     pid = int(done.stdout)
@@ -351,7 +410,7 @@ def test_an_interrupt_ends_the_kernel_and_not_python() -> None:
         import threading
         kernel = build("for (volatile int k = 0;;) ++k;")
         launch(build("o[i] = 1;"), [ints(), zeros()], threads=1)
-        first = process._worker._process.pid
+        first = process._workers[0]._process.pid
         threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
             launch(kernel, [ints(), zeros()], threads=1)
@@ -359,7 +418,7 @@ def test_an_interrupt_ends_the_kernel_and_not_python() -> None:
             print("interrupted")
         o = zeros()
         launch(build("o[i] = 1;"), [ints(), o], threads=64)
-        print(o.sum(), process._worker._process.pid != first)
+        print(o.sum(), process._workers[0]._process.pid != first)
     """)
     assert done.stdout.split() == ["interrupted", "64", "True"], done.stderr
 
@@ -367,18 +426,18 @@ def test_an_interrupt_ends_the_kernel_and_not_python() -> None:
 def test_a_forked_child_has_its_own_worker() -> None:
     done = script("""
         launch(build("o[i] = 1;"), [ints(), zeros()], threads=1)
-        mine = process._worker._process.pid
+        mine = process._workers[0]._process.pid
         copy = build("o[i] = i;")
         child = os.fork()
         o = zeros()
         launch(copy, [ints(), o], threads=64)
         assert (o == ints()).all()
         if not child:
-            print(process._worker._process.pid != mine, flush=True)
+            print(process._workers[0]._process.pid != mine, flush=True)
             sys.exit()
         os.waitpid(child, 0)
         launch(copy, [ints(), zeros()], threads=64)
-        print(process._worker._process.pid == mine)
+        print(process._workers[0]._process.pid == mine)
     """)
     assert done.stdout.split() == ["True", "True"], done.stderr
 
