@@ -21,6 +21,7 @@ from ..frozen import frozen
 from ..runtime.array import Array, same_device
 from ..runtime.device import Device
 from ..runtime.plan import PlanLauncher
+from ..runtime.profile import span
 from ..runtime.warm import Warm
 from ..source import LaunchFault
 from . import trees
@@ -87,7 +88,8 @@ class Eager:
                     return self._finish(made, made.launcher([*values, *made.captured]), warm)
                 except LaunchFault:
                     break  # another trace says it with the line of this call
-        made = self._trace(device, function, operands, env)
+        with span("trace", self.name):
+            made = self._trace(device, function, operands, env)
         found = made.launcher([*values, *made.captured])
         known.append(made)
         return self._finish(made, found, warm)
