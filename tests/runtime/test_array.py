@@ -134,7 +134,7 @@ def test_its_dtype_and_shape_are_checked(place: Device) -> None:
 def test_operators_run_where_the_array_is(place: Device) -> None:
     x = np.arange(12, dtype=F).reshape(3, 4)
     a = asarray(x, device=place)
-    results = {
+    results: dict[str, tuple[Any, Any]] = {
         "numbers": (1 - a * 2.5, 1 - x * 2.5),
         "an array": (a + x[0], x + x[0]),
         "both": (np.maximum(a, a[::-1]), np.maximum(x, x[::-1])),
