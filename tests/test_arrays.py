@@ -318,7 +318,7 @@ def test_several_results() -> None:
 
 def test_numpys_integers_count_as_they_do_in_a_trace() -> None:
     x = np.arange(3, dtype=np.int32)
-    found = np.concatenate([mj.array(x), np.arange(2)])  # type: ignore[arg-type]
+    found = np.concatenate([mj.array(x), np.arange(2)])
     same(found, mj.jit(lambda a: np.concatenate([a, np.arange(2)]))(x))
     assert found.dtype == np.int32
 
