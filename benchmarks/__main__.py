@@ -9,7 +9,7 @@ from statistics import median
 
 import metaljit as mj
 
-from . import cooperative, hamming, laplacian, max_pool, overhead, philox
+from . import cooperative, graphs, hamming, laplacian, max_pool, overhead, philox
 from .timing import Measured, Work, measure
 
 WORKS: dict[str, Callable[[], Work]] = {
@@ -20,8 +20,13 @@ WORKS: dict[str, Callable[[], Work]] = {
     "matmul": cooperative.matmul,
     "sums": cooperative.sums,
     "histogram": cooperative.histogram,
+    **graphs.WORKS,
 }
-NAMES = (*WORKS, "overhead")
+COSTS: dict[str, Callable[[int], list[overhead.Line]]] = {
+    "overhead": overhead.lines,
+    "graph_overhead": graphs.lines,
+}
+NAMES = (*WORKS, *COSTS)
 LEAST_ROUNDS = 9
 # Read when each library starts, which is after the arguments are.
 THREADS = ("METALJIT_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS")
@@ -48,9 +53,9 @@ def main() -> None:
     if works:
         print_device()
         print_rows([HEADER, *(speed_row(measure(WORKS[name](), rounds)) for name in works)])
-    if "overhead" in chosen:
+    for name in (name for name in chosen if name in COSTS):
         print()
-        print_rows([OVERHEAD_HEADER, *(overhead_row(line) for line in overhead.lines(LEAST_ROUNDS))])
+        print_rows([OVERHEAD_HEADER, *(overhead_row(line) for line in COSTS[name](LEAST_ROUNDS))])
 
 
 def print_device() -> None:

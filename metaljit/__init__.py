@@ -46,6 +46,7 @@ if sys.platform != "darwin":
 
 if TYPE_CHECKING:
     from . import ops as ops
+    from .executables import Executable, load_executable
     from .graph.control import cond, for_loop, while_loop
     from .graph.gradients import custom_vjp, grad, stop_gradient, value_and_grad, vjp
     from .graph.jit import jit
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from .runtime.event import Event
     from .runtime.profile import profile
     from .runtime.queue import Future, Queue
+    from .variables import Variable, control_dependency
 
 __all__ = [
     "Array",
@@ -63,6 +65,7 @@ __all__ = [
     "Diagnostic",
     "Dim",
     "Event",
+    "Executable",
     "Function",
     "Future",
     "InternalError",
@@ -82,11 +85,13 @@ __all__ = [
     "SyntaxFault",
     "Traced",
     "TypeFault",
+    "Variable",
     "__version__",
     "array",
     "asarray",
     "available_devices",
     "cond",
+    "control_dependency",
     "custom_vjp",
     "device",
     "dims",
@@ -98,6 +103,7 @@ __all__ = [
     "jit",
     "kernel",
     "kernel_from_text",
+    "load_executable",
     "load_kernels",
     "load_metal",
     "metal_from_text",
@@ -114,6 +120,8 @@ __all__ = [
 ]
 
 _LAZY = {
+    **{name: ("executables", name) for name in ("Executable", "load_executable")},
+    **{name: ("variables", name) for name in ("Variable", "control_dependency")},
     **{name: ("graph.control", name) for name in ("cond", "for_loop", "while_loop")},
     **{
         name: ("graph.gradients", name)

@@ -19,7 +19,7 @@ import numpy as np
 
 from metaljit.extents import Number, evaluate, product
 from metaljit.program import Program
-from metaljit.runtime import pool, toolchain
+from metaljit.runtime import library, pool, toolchain
 from metaljit.runtime.cache import Once, key
 from metaljit.runtime.device import (
     STATUS_WORDS,
@@ -68,6 +68,13 @@ class Cpu(Device):
         built = self._libraries.get(key(source, *flags), lambda: load(source, program.name, flags))
         return CpuPipeline(program, built)
 
+    def binaries(self, program: Program) -> dict[str, bytes]:
+        flags = toolchain.FAST_MATH if program.math == "fast" else ()
+        return dict([library.binary(text(program), program.name, flags), pool.binary()])
+
+    def provide(self, binaries: Mapping[str, bytes]) -> None:
+        library.provide(binaries)
+
     def empty(self, nbytes: int) -> Buffer:
         memory = np.empty(nbytes, np.uint8)
         return Buffer(None, memory)
@@ -104,10 +111,10 @@ def included(body: str) -> str:
 class CpuPipeline(Pipeline):
     """A loaded library and the entry of its loop nest."""
 
-    def __init__(self, program: Program, library: ctypes.CDLL) -> None:
+    def __init__(self, program: Program, built: ctypes.CDLL) -> None:
         self._program = program
-        self._library = library
-        self._nest = ctypes.cast(library[program.cpu.entry], ctypes.c_void_p).value or 0
+        self._library = built
+        self._nest = ctypes.cast(built[program.cpu.entry], ctypes.c_void_p).value or 0
         self._launch = pool.launch()
         self._pack = Struct(f"{len(program.buffers)}P").pack
 

@@ -126,6 +126,14 @@ class Device(ABC):
     def empty(self, nbytes: int) -> Buffer:
         """Fresh memory of at least `nbytes`, contents undefined. DeviceFault where there is none left."""
 
+    def binaries(self, program: Program) -> dict[str, bytes]:
+        """What the program was compiled to, by a key of all that shapes it; none where the device gives nothing out."""
+        return {}
+
+    def provide(self, binaries: Mapping[str, bytes]) -> None:
+        """Lets this process load these rather than compile what has their keys."""
+        return
+
     @abstractmethod
     def describe(self) -> str:
         """One line for `metaljit doctor`: what this device runs on."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from metaljit.runtime import toolchain
@@ -27,9 +27,27 @@ def _headers() -> str:
     return "\n".join(f"{name} {status.st_size} {status.st_mtime_ns}" for name, status in found)
 
 
+_provided: dict[str, bytes] = {}
+
+
+def binary(text: str, what: str, flags: Sequence[str] = ()) -> tuple[str, bytes]:
+    """The key and the bytes of the library of a text."""
+    name = _name(text, ("-I", SHIM, *flags))
+    if name not in _provided:
+        with open(place(text, what, flags), "rb") as file:
+            return name, file.read()
+    return name, _provided[name]
+
+
+def provide(binaries: Mapping[str, bytes]) -> None:
+    """Libraries by their keys, for this process alone: the disk cache takes nothing that was not compiled here."""
+    _provided.update(binaries)
+
+
 def is_kept(text: str, flags: Sequence[str] = ()) -> bool:
-    """Whether the disk cache has the library of a text."""
-    return disk().path(_name(text, ("-I", SHIM, *flags))) is not None
+    """Whether the library of a text need not be compiled."""
+    name = _name(text, ("-I", SHIM, *flags))
+    return name in _provided or disk().path(name) is not None
 
 
 def _name(text: str, flags: Sequence[str]) -> str:
@@ -42,6 +60,8 @@ def load(text: str, what: str, flags: Sequence[str] = ()) -> ctypes.CDLL:
     _share_mathematics()
     flags = ("-I", SHIM, *flags)
     name = _name(text, flags)
+    if name in _provided:
+        return _load_privately(name, _provided[name], what)
     store = disk()
     kept = store.path(name)
     if kept is not None:

@@ -243,6 +243,18 @@ class PlanLauncher:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(Launcher.compile, texts.values()))
 
+    def binaries(self) -> dict[str, bytes]:
+        """What the device has compiled, by a key of all that shapes it, for `provide` in another process."""
+        self.compile()
+        found: dict[str, bytes] = {}
+        for step in self.plan.programs:
+            found |= self.device.binaries(step.program)
+        return found
+
+    def provide(self, binaries: Mapping[str, bytes]) -> None:
+        """Lets the device load these rather than compile, where the keys are its own."""
+        self.device.provide(binaries)
+
     def __call__(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """The results of the plan, as `Array`s where an argument is one. Errors as of `Launcher`."""
         if self._lone is not None:
@@ -366,5 +378,8 @@ def _lone(device: Device, plan: Plan) -> tuple[Launcher | None, list[int]]:
     at = {p.name: k for k, p in enumerate(plan.params)}
     numbers = iter(step.numbers)
     taken = [at[called[p.name] if isinstance(p, ArrayParam) else next(numbers)] for p in program.params]
+    unread = [p for k, p in enumerate(plan.params) if k not in taken and isinstance(p, ArrayParam)]
+    if any(not isinstance(e, Sym) or e.name in known for p in unread for e in p.shape):
+        return None, []  # its extents have to fit those of the others
     whole = replace(program, requirements=(*program.requirements, *plan.requirements))
     return Launcher(device, whole, taken, len(plan.params)), taken

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from metaljit.runtime import library
 from metaljit.runtime.cache import Once
 from metaljit.runtime.library import SHIM, is_kept, load
 from metaljit.source import DeviceFault, Diagnostic
@@ -71,8 +72,13 @@ def _text() -> str:
         return file.read()
 
 
+def binary() -> tuple[str, bytes]:
+    """The library, with its key."""
+    return library.binary(_text(), "the launch of kernels", _FLAGS)
+
+
 def _build() -> ctypes.CDLL:
-    library = load(_text(), "the launch of kernels", _FLAGS)
+    built = load(_text(), "the launch of kernels", _FLAGS)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=library.mj_after_fork)
-    return library
+        os.register_at_fork(after_in_child=built.mj_after_fork)
+    return built

@@ -115,11 +115,12 @@ class _Item:
 class _Call:
     """A call whose arguments are held; results of other work come when that has ended."""
 
-    __slots__ = ("args", "awaited", "f", "flight", "names", "sanitize")
+    __slots__ = ("args", "awaited", "f", "flight", "names", "refused", "sanitize")
 
     def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         self.f, self.flight, self.names = f, Flight(), tuple(named)
         self.sanitize = sanitizer.chosen.value
+        self.refused: BaseException | None = None
         self.args: list[Any] = [*args, *named.values()]
         self.awaited = [a for a in self.args if isinstance(a, Future)]
         try:
@@ -135,9 +136,15 @@ class _Call:
         for k, value in enumerate(self.args):
             if isinstance(value, Future):
                 if not value.done():
-                    value._wanted.append(partial(self._take, k))
+                    value._wanted.append(partial(self._receive, k))
                 elif value._failure is None:
-                    self._take(k, value._value)
+                    self._receive(k, value._value)
+
+    def _receive(self, k: int, value: Any) -> None:
+        try:
+            self._take(k, value)
+        except BaseException as e:  # of this call, not of the work that gave the value
+            self.refused = e
 
     def _take(self, k: int, value: Any) -> None:
         first = len(self.args) - len(self.names)
@@ -149,6 +156,8 @@ class _Call:
                 queue._until(item, future.done, future._shown)
                 if future._failure is not None:
                     raise _Followed(future._failure)
+        if self.refused is not None:
+            raise self.refused
         sanitizer.chosen.value = self.sanitize
         first = len(self.args) - len(self.names)
         named = dict(zip(self.names, self.args[first:], strict=True))

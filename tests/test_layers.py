@@ -26,6 +26,7 @@ BASE = (
     "metaljit.operation_meanings",
     "metaljit.conversions",
     "metaljit.operations",
+    "metaljit.derivatives",
     "metaljit.symbols",
     "metaljit.arguments",
     "metaljit.extents",

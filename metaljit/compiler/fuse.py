@@ -84,7 +84,7 @@ def _groups(
     parts = {loop: [r for r in sorted(stored) if replayed(graph, r) == loop] for loop in whole}
     rest = stored - {r for of in parts.values() for r in of}
     if fused:
-        groups = by_rows(graph, rest, frozenset(reasons), own, when)
+        groups = by_rows(graph.reading(stored - rest), rest, frozenset(reasons), own, when)
     else:
         groups = [alone(graph, r, stored) for r in sorted(rest)]
     groups += [Group(tuple(of), _memory(graph, loop, stored)) for loop, of in parts.items() if of]

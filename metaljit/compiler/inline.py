@@ -41,6 +41,16 @@ def inlined(graph: Graph, refs: Sequence[Ref], by: Mapping[Ref, Ref]) -> list[Re
     return _Inline(graph, dict(by)).all(refs)
 
 
+def counted(graph: Graph, loop: Ref, count: Ref) -> Ref:
+    """The loop once more, with another number of turns."""
+    node = graph.nodes[loop]
+    assert isinstance(node, Loop)
+    made = _Inline(graph, {}).loop(node)
+    graph.loops[made.scope] = replace(graph.loops[made.scope], count=count)
+    outer = (*(r for r in made.outer if r != graph.loops[node.scope].count), count)
+    return graph.add(replace(made, outer=outer), graph.spans[loop])
+
+
 def dependent(graph: Graph, refs: Sequence[Ref], on: Mapping[Ref, object] | frozenset[Ref]) -> set[Ref]:
     """Which of the nodes, and of those behind them, are computed from some of `on`, or are these."""
     found: set[Ref] = set()
@@ -89,7 +99,7 @@ class _Inline:
             case Call():
                 return self._call(node)
             case Loop():
-                return self._loop(node)
+                return self.loop(node)
         assert_never(node)
 
     def _call(self, node: Call) -> Call:
@@ -107,7 +117,7 @@ class _Inline:
             self._rules[number] = len(self.graph.rules) - 1
         return self._rules[number]
 
-    def _loop(self, node: Loop) -> Loop:
+    def loop(self, node: Loop) -> Loop:
         """The same turns in a scope of their own."""
         graph, old = self.graph, self.graph.loops[node.scope]
         scope = graph.scope()

@@ -17,31 +17,30 @@ Rule = Callable[[ir.Expr], ir.Expr]
 
 def expression(e: ir.Expr, rule: Rule) -> ir.Expr:
     """`rule` applied to every node, children first."""
+    new = with_children(e, lambda x: expression(x, rule))
+    return rule(e if new == e else new)
 
-    def go(x: ir.Expr) -> ir.Expr:
-        return expression(x, rule)
 
-    new: ir.Expr
+def with_children(e: ir.Expr, go: Rule) -> ir.Expr:
+    """The expression with `go` applied to those that stand directly in it, in order."""
     match e:
         case ir.Const() | ir.Read() | ir.Uniform():
-            new = e
+            return e
         case ir.Load(_, offset, _) | ir.LocalLoad(_, offset) | ir.Table(_, _, offset):
-            new = replace(e, offset=go(offset))
+            return replace(e, offset=go(offset))
         case ir.Apply(_, args, _, _) | ir.Call(_, args, _):
-            new = replace(e, args=tuple(map(go, args)))
+            return replace(e, args=tuple(map(go, args)))
         case ir.Vector(parts, _):
-            new = replace(e, parts=tuple(map(go, parts)))
+            return replace(e, parts=tuple(map(go, parts)))
         case ir.Convert(value, _, _) | ir.Bitcast(value, _) | ir.Same(value):
-            new = replace(e, value=go(value))
+            return replace(e, value=go(value))
         case ir.Choose(condition, then, otherwise):
-            new = ir.Choose(go(condition), go(then), go(otherwise))
+            return ir.Choose(go(condition), go(then), go(otherwise))
         case ir.Lane(value, lane, _):
-            new = replace(e, value=go(value), lane=lane if isinstance(lane, int) else go(lane))
+            return replace(e, value=go(value), lane=lane if isinstance(lane, int) else go(lane))
         case ir.Fold(_, index, extent, _, _) | ir.InRange(index, extent, _, _):
-            new = replace(e, index=go(index), extent=go(extent))
-        case _:
-            assert_never(e)
-    return rule(e if new == e else new)
+            return replace(e, index=go(index), extent=go(extent))
+    assert_never(e)
 
 
 def statements(body: Sequence[ir.Stmt], rule: Rule) -> tuple[ir.Stmt, ...]:

@@ -18,10 +18,12 @@ from ..compiler.turns import is_alone, outer
 from ..dtypes import BOOL, I32
 from ..extents import op, show
 from ..source import ShapeError, TypeFault
+from ..variables import Variable
 from . import trees
+from .context import current_trace
 from .joins import entered_array
 from .reductions import cast
-from .traced import Trace, Traced, current_trace, fault
+from .traced import Trace, Traced, fault
 from .views import broadcast_to
 
 LIMIT = 1_000_000  # turns of a `while_loop`
@@ -37,12 +39,31 @@ def cond(predicate: Any, then: Callable[..., Any], otherwise: Callable[..., Any]
     if trace is None or isinstance(predicate, bool | np.bool_):
         return then(*args) if bool(predicate) else otherwise(*args)
     test = _predicate(trace, predicate)
-    sides = [trees.flatten(side(*args)) for side in (then, otherwise)]
-    (found, structure), (others, like) = sides
+    before = dict(trace.variables)
+    found, structure = trees.flatten(then(*args))
+    changed = _restored(trace, before)
+    others, like = trees.flatten(otherwise(*args))
+    _restored(trace, before, changed, test)
     if structure != like:
         fault("branch-structure", "the two sides do not give the same structure", "return the same from both")
     made = [_chosen(trace, test, a, b, path) for (path, a), (_, b) in zip(found, others, strict=True)]
     return trees.rebuilt(structure, iter(made))
+
+
+def _restored(
+    trace: Trace,
+    before: dict[Variable, Traced],
+    then: dict[Variable, Traced] | None = None,
+    test: Traced | None = None,
+) -> dict[Variable, Traced]:
+    """What variables were assigned since, which is undone; or what they are after both sides of a choice."""
+    known = {v: trace.lifted(v) for v in trace.variables} | before
+    now = {v: x for v, x in trace.variables.items() if x.ref != known[v].ref}
+    trace.variables = dict(known)
+    if then is not None and test is not None:
+        for v in {**then, **now}:
+            trace.variables[v] = _chosen(trace, test, then.get(v, known[v]), now.get(v, known[v]), v.name)
+    return now
 
 
 def _predicate(trace: Trace, value: Any) -> Traced:
@@ -143,15 +164,19 @@ def _looped(
     limit: int,
 ) -> Any:
     leaves, structure = trees.flatten(start)
-    if not leaves:
+    written = _written(trace, start, body, condition)
+    if not leaves and not written:
         fault("loop-value", "a loop carries no value", "give it what it begins with")
+    leaves += [(v.name, trace.variable(v)) for v in written]
     starts = [entered_array(trace, leaf) for _, leaf in leaves]
     values = [trace.node(g.Carried(scope, k, s.element, s.extents)) for k, s in enumerate(starts)]
     carried = trees.rebuilt(structure, iter(values))
+    trace.variables |= zip(written, values[len(values) - len(written) :], strict=True)
     test = _condition(trace, condition(carried), values) if condition is not None else None
     found, like = trees.flatten(body(carried))
     if like != structure:
         fault("loop-structure", "a turn does not give the structure that it was given", "return the same")
+    found += [(v.name, trace.variable(v)) for v in written]
     after = [_kept(trace, path, s, v) for (path, _), s, (_, v) in zip(leaves, starts, found, strict=True)]
     if test is not None and test.ndim:
         after = [_where(trace, test, a, v) for a, v in zip(after, values, strict=True)]
@@ -177,10 +202,26 @@ def _looped(
             scope, tuple(s.ref for s in starts), outer(trace.graph, turns), types, types[0], starts[0].extents
         )
     )
-    if len(starts) == 1:
-        return trees.rebuilt(structure, iter([whole]))
-    parts = (trace.node(g.Part(whole.ref, k, s.element, s.extents)) for k, s in enumerate(starts))
-    return trees.rebuilt(structure, parts)
+    parts = [whole]
+    if len(starts) > 1:
+        parts = [trace.node(g.Part(whole.ref, k, s.element, s.extents)) for k, s in enumerate(starts)]
+    trace.variables |= zip(written, parts[len(parts) - len(written) :], strict=True)
+    return trees.rebuilt(structure, iter(parts))
+
+
+def _written(
+    trace: Trace, start: Any, body: Callable[[Any], Any], condition: Callable[[Any], Any] | None
+) -> list[Variable]:
+    """The variables that a turn assigns, which the loop carries too: seen by tracing one that is forgotten."""
+    before = dict(trace.variables)
+    leaves, structure = trees.flatten(start)
+    scope = trace.graph.scope()
+    starts = [entered_array(trace, leaf) for _, leaf in leaves]
+    values = [trace.node(g.Carried(scope, k, s.element, s.extents)) for k, s in enumerate(starts)]
+    if condition is not None:
+        condition(trees.rebuilt(structure, iter(values)))
+    body(trees.rebuilt(structure, iter(values)))
+    return list(_restored(trace, before))
 
 
 def _condition(trace: Trace, value: Any, values: Sequence[Traced]) -> Traced:

@@ -221,9 +221,8 @@ class _Explained:
             )
             for ref, times in found.items():
                 node = self.graph.nodes[ref]
-                each = (
-                    prod(self._sizes(node.of)) / prod(self._sizes(ref)) if isinstance(node, g.Reduce) else 1.0
-                )
+                turns = prod(self._sizes(node.of)) if isinstance(node, g.Reduce) else 1.0
+                each = turns / max(prod(self._sizes(ref)), 1) if isinstance(node, g.Reduce) else turns
                 total += times * each * own_work(node, self.fusion.feet.get(ref))
         return total
 

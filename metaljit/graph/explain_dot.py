@@ -53,7 +53,7 @@ def _lines(facts: Facts) -> Iterator[str]:
 def _cluster(kernel: Kernel) -> Iterator[str]:
     title = f"kernel {kernel.number} over ({kernel.domain})"
     yield f"  subgraph cluster_{kernel.number} {{"
-    yield f'    label={_quoted(title, kernel.schedule, work(kernel))}; color="#57a0dd"; fontname=monospace;'
+    yield f'    label={_quoted(title, kernel.region, kernel.schedule, work(kernel))}; color="#57a0dd"; fontname=monospace;'
     for step in kernel.steps:
         label = _quoted(f"{step.name} = {step.text}", step.where)
         yield f"    {_operation(kernel.number, step.ref)} [label={label}];"

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, TypeAlias
+from unicodedata import east_asian_width
 
 from ..frozen import frozen
-from .explain_text import amount, headline, saving
+from .explain_text import amount, headline, saving, work
 from .layers import Box, Key, Layout, Point, laid_out
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Text:
     @property
     def width(self) -> float:
         letter = SMALL if self.faint else LETTER
-        return letter * len(self.left) + (SMALL * (len(self.right) + 2) if self.right else 0.0)
+        return letter * cells(self.left) + (SMALL * (cells(self.right) + 2) if self.right else 0.0)
 
 
 @frozen
@@ -109,27 +110,24 @@ def _ordered(nodes: Sequence[Key] | dict[Key, Part], edges: Sequence[tuple[Key, 
 def _arrays(bundle: Bundle) -> Part:
     role = bundle[0].role
     lines = [Text(f"{_cut(a.name)}  {a.type}", amount(a.nbytes, "B")) for a in bundle]
-    whys = list(dict.fromkeys(a.brief for a in bundle)) if role == "passed" else []
+    whys = list(dict.fromkeys(a.brief for a in bundle if a.brief)) if role == "passed" else []
     reasons = [Text(line, faint=True) for why in whys[:2] for line in _wrapped(why)]
     return Part((), (*_fewer(lines), *reasons), *ROLES[role], 9.0)
 
 
 def _kernel(kernel: Kernel) -> Part:
-    intensity = f"{kernel.intensity:.2g}" if kernel.intensity == kernel.intensity else "?"
     head = (
         Text(f"kernel {kernel.number}", f"({kernel.domain})"),
+        *((Text(_cut(f"in {kernel.region}"), faint=True),) if kernel.region else ()),
         Text(kernel.schedule, faint=True),
-        Text(
-            f"{amount(kernel.nbytes, 'B')} moved, {amount(kernel.operations)} operations, {intensity} a byte",
-            faint=True,
-        ),
+        Text(work(kernel), faint=True),
     )
     lines = _fewer([line for step in kernel.steps for line in _step(step)])
     return Part(head, tuple(lines), KERNEL, BORDER, 6.0)
 
 
 def _step(step: Operation) -> list[Text]:
-    reasons = "\n".join(f"{name}: {edge.why}" for name, edge in step.edges)
+    reasons = "; ".join(_cut(f"{name}: {edge.why}", 200) for name, edge in step.edges)
     lines = [Text(_cut(f"{step.name} = {step.text}"), _cut(step.where, 24), title=reasons)]
     for name, edge in step.edges:
         places = edge.decision is not None and edge.decision.rule == "cheap" and edge.way == "here"
@@ -147,7 +145,13 @@ def _fewer(lines: Sequence[Text]) -> list[Text]:
     return [*lines[:half], Text(f"… {len(lines) - 2 * half + 1} more", faint=True), *lines[-half + 1 :]]
 
 
+def cells(text: str) -> int:
+    """Letters, of which some are two wide."""
+    return len(text) + sum(east_asian_width(c) in "WF" for c in text)
+
+
 def _cut(text: str, most: int = MOST_LETTERS) -> str:
+    text = "".join(c if c.isprintable() else "?" for c in text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -164,7 +168,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _drawn(facts: Facts, parts: dict[Key, Part], layout: Layout) -> str:
-    title, note = headline(facts), saving(facts)
+    title, note = _cut(headline(facts)), saving(facts)
     wanted = max(layout.width, LETTER * len(title) * 1.2, SMALL * len(note))
     width, height = wanted + 2 * MARGIN, layout.height + HEAD + 2 * MARGIN
     dx, dy = MARGIN + (wanted - layout.width) / 2, MARGIN + HEAD

@@ -22,6 +22,7 @@ def text(facts: Facts) -> str:
 
 
 def headline(facts: Facts) -> str:
+    """What is explained, and into how many kernels it came."""
     count = len(facts.kernels)
     return f"{facts.name}: {count} kernel{'' if count == 1 else 's'}"
 
@@ -32,8 +33,10 @@ def saving(facts: Facts) -> str:
 
 
 def work(kernel: Kernel) -> str:
+    """What a kernel moves and computes."""
+    operations = amount(kernel.operations)
     return (
-        f"{amount(kernel.nbytes, 'B')} moved, {amount(kernel.operations)} operations, "
+        f"{amount(kernel.nbytes, 'B')} moved, {operations} operation{'' if operations == '1' else 's'}, "
         f"{'?' if isnan(kernel.intensity) else f'{kernel.intensity:.2g}'} a byte"
     )
 

@@ -19,10 +19,11 @@ from ..compiler import graph as g
 from ..compiler.inline import inlined
 from ..frozen import frozen
 from . import trees
+from .context import current_trace
 from .jit import Jitted
 from .joins import entered_array
 from .reverse import reverse
-from .traced import Trace, Traced, current_trace, fault
+from .traced import Trace, Traced, fault
 from .views import broadcast_to
 
 
@@ -42,7 +43,11 @@ def pulled(
     scope = trace.graph.scope()
     given = [trace.node(g.Carried(scope, k, a.element, a.extents)) for k, a in enumerate(actual)]
     by = {x.ref: a.ref for x, a in zip(given, actual, strict=True)}
+    before = dict(trace.variables)
     value = function(given)
+    for variable, now in trace.variables.items():
+        if variable not in before or now.ref != before[variable].ref:
+            trace.variables[variable] = Traced(trace, inlined(trace.graph, [now.ref], by)[0])
     found, structure = trees.flatten(value)
     results = [v if isinstance(v, Traced) else None for _, v in found]
     refs = inlined(trace.graph, [r.ref for r in results if r is not None], by)

@@ -12,14 +12,16 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 import numpy as np
 
 from ..compiler import plan as planning
 from ..dtypes import BOOL, F32, I32, DType, from_numpy
-from ..extents import evaluate
+from ..executables import Compiled, Executable
+from ..extents import Extent, Lit, Sym, evaluate
 from ..frozen import frozen
+from ..kernels import Spec
 from ..runtime import device as devices
 from ..runtime.plan import PlanLauncher
 from ..runtime.profile import span
@@ -28,7 +30,8 @@ from ..source import Diagnostic, LaunchFault
 from ..symbols import Builtin
 from . import methods as _methods  # noqa: F401 (gives traced arrays NumPy's methods)
 from . import trees
-from .traced import Trace, Traced, extents_of, fault, tracing
+from .context import tracing
+from .traced import Trace, Traced, extents_of, fault
 
 if TYPE_CHECKING:
     from .explain import Explanation
@@ -40,14 +43,11 @@ _tracing = threading.RLock()  # one for all functions, since a trace may call an
 
 @frozen
 class Made:
-    """A trace, compiled. Leaf k of what was returned is `returned[k]`: a place in the plan's results, or a value."""
+    """A trace, compiled."""
 
     trace: Trace
     planned: planning.Planned
-    launcher: PlanLauncher
-    captured: tuple[Any, ...]
-    structure: trees.Structure
-    returned: tuple[tuple[bool, Any], ...]
+    compiled: Compiled
 
 
 class Jitted:
@@ -83,16 +83,12 @@ class Jitted:
         if any(type(v) is Traced for v in values):
             return self.function(*args, **named)  # part of the trace that calls it
         made = self._find(names, values, key, args, named)
-        found = made.launcher([*values, *made.captured] if made.captured else values)
-        self._last = self._remembered(made, device, args, values)
-        if made.structure is None:
-            is_result, value = made.returned[0]
-            return found[value] if is_result else value
-        leaves = (found[v] if is_result else v for is_result, v in made.returned)
-        return trees.rebuilt(made.structure, leaves)
+        found = made.compiled.run(values)
+        self._last = self._remembered(made.compiled, device, args, values)
+        return found
 
     def _remembered(
-        self, made: Made, device: str | None, args: Sequence[Any], values: Sequence[Any]
+        self, made: Compiled, device: str | None, args: Sequence[Any], values: Sequence[Any]
     ) -> tuple[str | None, Warm] | None:
         """What the next call is tried with: it runs that call if it is like this one, argument by argument."""
         warm = made.launcher.warm
@@ -120,9 +116,9 @@ class Jitted:
 
         names, values, key = self._signature(args, named)
         made = self._find(names, values, key, args, named)
-        captured = [(f"captured{k}", a) for k, a in enumerate(made.captured)]
+        captured = made.compiled.arrays()
         numbers = {n: v for n, v in zip(names, values, strict=True) if not hasattr(v, "shape")}
-        env = _env([*names, *(n for n, _ in captured)], [*values, *(a for _, a in captured)])
+        env = _env([*names, *(f"captured{k}" for k in range(len(captured)))], [*values, *captured])
         return explained(made.planned, {**env, **numbers})
 
     def msl(self, *args: Any, **named: Any) -> str:
@@ -201,7 +197,7 @@ class Jitted:
         return next(fits, None)
 
     def _holds(self, made: Made, names: Sequence[str], values: Sequence[Any]) -> bool:
-        env = _env(names, values) | _env([n for n, _ in made.trace.captured], made.captured)
+        env = _env(names, values) | _env([n for n, _ in made.trace.captured], made.compiled.captured)
         return all(evaluate(guard, env) for guard in made.trace.guards)
 
     def _trace(
@@ -213,12 +209,29 @@ class Jitted:
         device: str,
     ) -> Made:
         trace = Trace(self.function.__name__, _env(names, values))
-        given = []
-        for name, value in zip(names, values, strict=True):
-            if hasattr(value, "dtype"):
-                given.append(trace.array(name, value.dtype, extents_of(name, value.shape)))
-            else:
-                given.append(trace.number(name, _number_type(value)))
+        shapes = [
+            extents_of(n, v.shape) if hasattr(v, "dtype") else None
+            for n, v in zip(names, values, strict=True)
+        ]
+        return self._compiled(trace, names, values, shapes, args, named, device)
+
+    def _compiled(
+        self,
+        trace: Trace,
+        names: Sequence[str],
+        values: Sequence[Any],
+        shapes: Sequence[Sequence[Extent] | None],
+        args: Sequence[Any],
+        named: Mapping[str, Any],
+        device: str,
+    ) -> Made:
+        """The function traced with arrays of these extents and with numbers."""
+        given = [
+            trace.number(name, _number_type(value))
+            if shape is None
+            else trace.array(name, value.dtype, shape)
+            for name, value, shape in zip(names, values, shapes, strict=True)
+        ]
         leaves = iter(given)
         bound = self.signature.bind(*args, **named)
         bound.apply_defaults()
@@ -230,14 +243,60 @@ class Jitted:
         found, structure = trees.flatten(result)
         results = [trace.lifted(v) if _is_array(v) and type(v) is not Traced else v for _, v in found]
         refs = [v.ref for v in results if type(v) is Traced]
-        if not refs:
+        changed = [(v, now.ref) for v, now in trace.variables.items() if now.ref != trace.lifted(v).ref]
+        different = list(dict.fromkeys([*refs, *(r for _, r in changed)]))
+        if not different:
             fault("nothing-traced", f"{self.__name__} returns nothing that it computed from its arguments")
         params = [t.ref for t in given] + [trace.lifted(a).ref for _, a in trace.captured]
-        planned = planning.plan(trace.graph, trace.name, params, refs, fused=self._fused)
-        different = list(dict.fromkeys(refs))
+        planned = planning.plan(trace.graph, trace.name, params, different, fused=self._fused)
         returned = tuple((True, different.index(v.ref)) if type(v) is Traced else (False, v) for v in results)
-        launcher = PlanLauncher(devices.find(device), planned.plan)
-        return Made(trace, planned, launcher, tuple(a for _, a in trace.captured), structure, returned)
+        compiled = Compiled(
+            planned.plan,
+            PlanLauncher(devices.find(device), planned.plan),
+            tuple(a for _, a in trace.captured),
+            structure,
+            returned,
+            tuple((v, different.index(r)) for v, r in changed),
+        )
+        return Made(trace, planned, compiled)
+
+    # ---- ahead of time ----
+
+    def compile(self, *args: Any, specialize: Literal["shapes"] | None = None, **named: Any) -> Executable:
+        """Traces and compiles now, for arguments like these: `spec`s, arrays, numbers, and static values.
+
+        None is an extent that a run may have any of; so are the extents of arrays. With `specialize="shapes"` they are
+        those given, which the kernels then know. Numbers are passed at each run.
+        """
+        from .explain import explained
+
+        names, values, key = self._signature(args, named)
+        fixed = specialize == "shapes"
+        shapes = [_spec_extents(n, v, fixed) for n, v in zip(names, values, strict=True)]
+        trace = Trace(self.function.__name__, {} if fixed else None)
+        made = self._compiled(trace, names, values, shapes, args, named, key[0])
+        made.compiled.launcher.compile()
+        bound = self.signature.bind(*args, **named)
+        bound.apply_defaults()
+        arguments = tuple(v for n, v in bound.arguments.items() if n not in self.static)
+        return Executable(self.__name__, made.compiled, trees.flatten(arguments)[1], explained(made.planned))
+
+
+def _spec_extents(name: str, value: Any, fixed: bool) -> Sequence[Extent] | None:
+    """The extents of an argument of `compile`; None for a number."""
+    if not hasattr(value, "dtype"):
+        return None
+    given = isinstance(value, Spec) or fixed
+    found: list[Extent] = []
+    for k, n in enumerate(value.shape):
+        if n is None and fixed:
+            fault(
+                "traced-extent",
+                f"axis {k} of {name!r} is left open, and specialize='shapes' needs it",
+                "give the extent",
+            )
+        found.append(Lit(n) if n == 1 or (given and n is not None) else Sym(f"{name}.{k}"))
+    return found
 
 
 def _env(names: Sequence[str], values: Sequence[Any]) -> dict[str, int]:

@@ -7,13 +7,14 @@ graph.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from ..compiler import graph as g
-from ..compiler.inline import dependent
+from ..compiler.inline import counted, dependent, inlined
 from ..dtypes import F32
 from . import joins
 from .adjoints import adjoint
+from .control import for_loop
 from .joins import embedded, index, scattered
 from .partials import partials
 from .reductions import cast, reduce
@@ -202,8 +203,53 @@ class _Reverse:
 
     def _several(self, ref: g.Ref, node: g.Call | g.Loop, parts: Mapping[int, Traced]) -> Pulled:
         if isinstance(node, g.Loop):
-            fault("no-derivative", "a loop has no derivative yet", "unroll it in Python")
+            return self._looped(ref, node, parts)
         wanted = [n for n, of in node.arguments if isinstance(of, int) and of in self.active]
         found = adjoint(self.trace, ref, [parts.get(k) for k in range(len(node.results))], wanted)
         given = {n: of for n, of in node.arguments if isinstance(of, int)}
         return [(given[n], value) for n, value in found.items()]
+
+    def _looped(self, ref: g.Ref, node: g.Loop, parts: Mapping[int, Traced]) -> Pulled:
+        """The turns from the last to the first, each pulled at the values before it, which are computed again from the
+        start: so nothing is kept of the turns, and n of them cost about n²/2."""
+        trace, turns = self.trace, self.graph.loops[node.scope]
+        if turns.count is None:
+            fault(
+                "no-derivative",
+                "a `while_loop` has no derivative: its turns are not known",
+                "use `mj.for_loop`",
+            )
+        values = [Traced(trace, v) for v in turns.values]
+        floats = [k for k, v in enumerate(values) if v.element.is_float]
+        outer = [r for r in node.outer if r in self.active and self.graph.nodes[r].dtype.is_float]
+        count = Traced(trace, turns.count)
+
+        def turn(j: Any, state: Any) -> Any:
+            grads, sums = state
+            at = elementwise("subtract", elementwise("subtract", count, j), 1)
+            before = counted(self.graph, ref, at.ref)
+            ends: dict[g.Ref, Traced] = {}
+            for k, grad in zip(floats, grads, strict=True):
+                known = ends.get(turns.after[k])
+                ends[turns.after[k]] = grad if known is None else elementwise("add", known, grad)
+            found = reverse(trace, ends, [*turns.values, *outer])
+            by = {v: self._part(before, k).ref for k, v in enumerate(turns.values)}
+            by |= {turns.turn: at.ref} if turns.turn is not None else {}
+            wanted = [found.get(turns.values[k], self._zeros(values[k])).ref for k in floats]
+            wanted += [found.get(r, self._zeros(Traced(trace, r))).ref for r in outer]
+            made = [Traced(trace, r) for r in inlined(self.graph, wanted, by)]
+            added = [elementwise("add", a, b) for a, b in zip(sums, made[len(floats) :], strict=True)]
+            return made[: len(floats)], added
+
+        first = [parts.get(k, self._zeros(values[k])) for k in floats]
+        zeros = [self._zeros(Traced(trace, r)) for r in outer]
+        grads, sums = for_loop(count, turn, (first, zeros))
+        return [*zip((node.starts[k] for k in floats), grads, strict=True), *zip(outer, sums, strict=True)]
+
+    def _part(self, loop: g.Ref, number: int) -> Traced:
+        node = self.graph.nodes[loop]
+        assert isinstance(node, g.Loop)
+        if len(node.results) == 1:
+            return Traced(self.trace, loop)
+        like = self.graph.nodes[self.graph.loops[node.scope].values[number]]
+        return self.trace.node(g.Part(loop, number, like.dtype, like.shape))

@@ -7,9 +7,7 @@ on it; each way to try is an error that names what to do instead.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -20,7 +18,9 @@ from ..dtypes import BOOL, F32, DType, from_numpy
 from ..extents import Extent, Lit, Sym, evaluate, op, show, symbols
 from ..operation_rules import Refusal, check
 from ..operations import OPERATIONS
-from ..source import Diagnostic, MetaljitError, ShapeError, Source, Span, TypeFault
+from ..source import Diagnostic, LaunchFault, MetaljitError, ShapeError, Source, Span, TypeFault
+from ..variables import Variable
+from .context import current_trace
 
 HERE = __name__.rpartition(".")[0]
 PACKAGE = __name__.partition(".")[0]
@@ -40,6 +40,7 @@ class Trace:
         self.captured: list[tuple[str, Any]] = []
         self.env = dict(env) if env is not None else None
         self.guards: list[Extent] = []
+        self.variables: dict[Variable, Traced] = {}
         self.place: Span | None = None  # where nodes come from that no line of the user's makes
 
     def decided(self, condition: Extent) -> bool | None:
@@ -102,26 +103,32 @@ class Trace:
             self.env |= {f"{name}.{k}": n for k, n in enumerate(value.shape)}
         return self._input(name, value)
 
+    def variable(self, variable: Variable) -> Traced:
+        """The value of a variable at this place of the program."""
+        if variable not in self.variables:
+            self.variables[variable] = self.lifted(variable)
+        return self.variables[variable]
+
+    def assign(self, variable: Variable, value: Any) -> Traced:
+        """From here on the variable has this value; the call stores it."""
+        before = self.variable(variable)
+        found = entered(self, value)
+        if not isinstance(found, Traced):
+            found = self.constant(found, before.element)
+        if found.element != before.element or found.ndim != before.ndim:
+            fault(
+                "variable-unfit",
+                f"{variable.name!r} is {before!r}, and is assigned {found!r}",
+                "cast the value, or make another variable",
+                LaunchFault,
+            )
+        for a, b in zip(before.extents, found.extents, strict=True):
+            self.equal(a, b, f"{variable.name!r} keeps its shape")
+        self.variables[variable] = found
+        return found
+
     def _input(self, name: str, value: Any) -> Traced:
         return self.array(name, value.dtype, extents_of(name, value.shape))
-
-
-_traces = threading.local()
-
-
-@contextmanager
-def tracing(trace: Trace) -> Iterator[None]:
-    """Within, the trace is the one that runs in this thread."""
-    before = current_trace()
-    _traces.current = trace
-    try:
-        yield
-    finally:
-        _traces.current = before
-
-
-def current_trace() -> Trace | None:
-    return getattr(_traces, "current", None)
 
 
 def extents_of(name: str, shape: Sequence[int]) -> list[Extent]:
@@ -374,6 +381,8 @@ def entered(trace: Trace, value: Operand) -> Traced | Size | int | float | bool:
                 "return it from the function that made it",
             )
         return value
+    if isinstance(value, Variable):
+        return trace.variable(value)
     if isinstance(value, bool | int | float | Size):
         return value
     if isinstance(value, np.generic):

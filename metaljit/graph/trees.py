@@ -33,7 +33,7 @@ def _parts(value: Any) -> list[tuple[Any, Any]] | None:
         return list(value.items())
     if type(value) in (list, tuple) or (isinstance(value, tuple) and hasattr(value, "_fields")):
         return list(enumerate(value))
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "dtype"):
         return [(f.name, getattr(value, f.name)) for f in fields(value)]
     return None
 

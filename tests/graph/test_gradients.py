@@ -66,6 +66,16 @@ CASES: dict[str, Case] = {
         lambda x: mj.cond(x.sum() > 1, lambda x: np.sin(x).sum() * 2, lambda x: x.sum(), x),
         (a(5),),
     ),
+    "loop of elements": (lambda x, y: mj.for_loop(3, lambda i, v: np.sin(v) * y + i, x * x).sum(), (a(5), a(5, seed=1))),
+    "loop of neighbours": (
+        lambda x, y: (mj.for_loop(3, lambda i, v: np.roll(v, 1) * y[:, 0] + v * v, x / 2) ** 2).sum(),
+        (a(5), a(5, 2, seed=1)),
+    ),
+    "loop of two": (
+        lambda x, y: mj.for_loop(3, lambda i, s: (s[1] * s[1], np.roll(s[0], 1) + s[1] * i), (x / 4, y / 4))[0].sum(),
+        (a(4), a(4, seed=1)),
+    ),
+    "loop without a turn": (lambda x: mj.for_loop(0, lambda i, v: np.roll(v, 1) * v, x).sum(), (a(5),)),
     "choice of elements": (lambda x: (mj.cond(x > 1, lambda: x * x, lambda: x * 3)).sum(), (a(5),)),
 }  # fmt: skip
 

@@ -165,7 +165,7 @@ def test_an_argument_that_is_a_result_is_read_by_those_beside_it() -> None:
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_graphs_of_200_nodes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     args = [a(6, 70, seed=k) for k in range(45)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import operator
 import os
@@ -379,6 +380,34 @@ def test_work_that_needs_a_failed_result_fails_with_its_error() -> None:
     b.finish()
     with pytest.raises(mj.KernelAssertion):
         b.submit(twice, bad).result()
+
+
+@dataclasses.dataclass
+class Unrepeatable:
+    """What `dataclasses.replace` cannot make another one of."""
+
+    x: Any
+    scale: dataclasses.InitVar[float]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_result_that_cannot_be_held_is_an_error_of_the_work_that_takes_it(
+    waits: bool, gate: threading.Event
+) -> None:
+    a, b = mj.Queue("cpu"), mj.Queue("cpu")
+    if waits:
+        a.submit(gate.wait)
+    first = a.submit(Unrepeatable, ramp(), 1.0)
+    if not waits:
+        first.result()
+    second = b.submit(print, first)
+    gate.set()
+    with pytest.raises(ValueError, match="scale"):
+        second.result()
+    assert first.result().x.flags.writeable
+    with pytest.raises(ValueError, match="scale"):
+        a.submit(print, Unrepeatable(ramp(), 1.0))
+    a.finish()
 
 
 def test_a_signal_behind_an_error_is_not_given() -> None:

@@ -126,7 +126,7 @@ def read(body: Body, view: View, indices: Sequence[Value], span: Span) -> Value:
             axes.append(index)
             inside.append(_in_range(body, view, index, extent, span, mode))
         else:
-            always = not _margin(body.unit, index, extent)
+            always = not is_margin(body.unit, index, extent)
             folded = "wrap" if mode == "antiperiodic" else mode
             if mode == "antiperiodic":
                 factor = Typed(ir.Fold("sign", index.expr, extent.expr, always, I32))
@@ -139,7 +139,9 @@ def read(body: Body, view: View, indices: Sequence[Value], span: Span) -> Value:
             if extent.poly is None or not body.unit.facts.proves(extent.poly - 1):
                 inside.append(
                     Typed(
-                        ir.InRange(ZERO, extent.expr, not _margin(body.unit, Typed(ZERO, Poly.of(0)), extent))
+                        ir.InRange(
+                            ZERO, extent.expr, not is_margin(body.unit, Typed(ZERO, Poly.of(0)), extent)
+                        )
                     )
                 )
     if view.computed is not None:
@@ -169,7 +171,7 @@ def proved(body: Body, index: Typed, extent: Typed) -> bool:
 
 
 def _in_range(body: Body, view: View, index: Typed, extent: Typed, span: Span, mode: str | None) -> Typed:
-    margin = _margin(body.unit, index, extent)
+    margin = is_margin(body.unit, index, extent)
     if mode is None:
         cost = "no cost on whole tiles inside" if margin else "one comparison each time"
         note = Diagnostic(
@@ -185,7 +187,7 @@ def _in_range(body: Body, view: View, index: Typed, extent: Typed, span: Span, m
     return Typed(ir.InRange(index.expr, extent.expr, not margin))
 
 
-def _margin(unit: Unit, index: Typed, extent: Typed) -> bool:
+def is_margin(unit: Unit, index: Typed, extent: Typed) -> bool:
     """Whether `0 <= index < extent` follows from conditions on positions, which then become margins."""
     if unit.kind != "map" or index.poly is None or extent.poly is None:
         return False

@@ -49,7 +49,7 @@ from ..graph import (
     View,
     operands,
 )
-from . import arithmetic, arrays, kernel, looped, parameters, returns, selected, statements, values
+from . import adjoint, arithmetic, arrays, kernel, looped, parameters, returns, selected, statements, values
 from .body import Body, Options, Unit
 from .convert import convert
 from .expressions import free_value
@@ -59,7 +59,7 @@ from .loops import loop_symbol
 from .names import canonical
 from .parameters import Lowered
 from .reductions import REDUCTIONS
-from .signature import Names, PackAxes
+from .signature import Declared, Names, PackAxes
 from .specialise import ArrayType, Specialisation
 from .values import Literal, Typed, Value
 
@@ -67,6 +67,8 @@ _SIMPLE = (ir.Const, ir.Read, ir.Uniform)
 _DEEP = 32  # an expression, for those who read it and have a stack of their own
 _DEEP_INDEX = 6  # an index, by which values are found
 
+MakeView: TypeAlias = Callable[[Body, Any, ArrayType, Declared], values.View]
+MakeNumber: TypeAlias = Callable[[Body, Any, Type, Declared], Typed]
 Known: TypeAlias = dict[tuple[Ref, tuple[ir.Expr, ...]], tuple[Typed, ...]]
 
 
@@ -436,23 +438,36 @@ class Composer:
         self, body: Body, ref: Ref, node: Call, indices: tuple[Typed, ...], span: Span
     ) -> tuple[Typed, ...]:
         """All results of a kernel at a position."""
-        traced: Instance = self.graph.kernels[node.key]
-        # its extents as they are called now: some may have been found equal after it was traced
-        instance = traced.within({n: self.graph.extent(e) for n, e in traced.spec.extents.items()})
+        called: Instance | adjoint.Adjoint = self.graph.kernels[node.key]
+        instance = called if isinstance(called, Instance) else called.primal
+        spec = self.specialised(instance)
 
         def lower(entered: tuple[Typed, ...]) -> Body:
-            with self.unit.within(instance.spec):
-                return self._instance(instance, node, entered)
+            with self.unit.within(spec):
+                if isinstance(called, adjoint.Adjoint):
+                    return adjoint.lowered(self, called, node, entered)
+                return self.instance(instance, node, entered, self._own_view, self.number)
 
+        if isinstance(called, adjoint.Adjoint):
+            return self.function(
+                body, ("call", ref), called.function.name, indices, node.results, lower, span
+            )
         lanes = instance.spec.results[0].element
         place = indices[:-1] if isinstance(lanes, Vec) else indices
         types = tuple(r.element for r in instance.spec.results)
-        found = self._function(body, ("call", ref), instance.function.name, place, types, lower, span)
+        found = self.function(body, ("call", ref), instance.function.name, place, types, lower, span)
         if isinstance(lanes, Vec):
             return tuple(Typed(ir.Lane(v.expr, _lane(indices[-1]), v.type.scalar)) for v in found)
         return found
 
-    def _instance(self, instance: Instance, node: Call, positions: tuple[Typed, ...]) -> Body:
+    def specialised(self, instance: Instance) -> Specialisation:
+        """A kernel's types, and its extents as they are called now: some may have been found equal after it was traced."""
+        extents = {name: self.graph.extent(e) for name, e in instance.spec.extents.items()}
+        return replace(instance.spec, extents=extents)
+
+    def instance(
+        self, instance: Instance, node: Call, positions: tuple[Typed, ...], view: MakeView, number: MakeNumber
+    ) -> Body:
         """The body of a kernel at a position."""
         unit, spec = self.unit, instance.spec
         kernel.array_facts(unit)
@@ -461,26 +476,28 @@ class Composer:
         for p in instance.signature.params:
             if p.kind == "const":
                 inner.env[p.name] = free_value(inner, canonical(spec.constants[p.name]), p.name, p.span)
-                continue
-            value = given[p.name]
-            if p.kind == "scalar":
-                inner.env[p.name] = self._number(inner, value, spec.scalars[p.name], p.span)
-            elif isinstance(value, int):
-                inner.env[p.name] = self._view(inner, value, spec.arrays[p.name], p.span)
+            elif p.kind == "scalar":
+                inner.env[p.name] = number(inner, given[p.name], spec.scalars[p.name], p)
+            else:
+                inner.env[p.name] = view(inner, given.get(p.name), spec.arrays[p.name], p)
         inner.positions = positions
         inner.always_index = any(isinstance(a, PackAxes) for a in instance.signature.results[0].axes or ())
         inner.plan = returns.ResultPlan.of_types([r.element for r in spec.results])
         statements.lower_body(inner, instance.function)
         return inner
 
-    def _number(self, body: Body, value: Ref | tuple[int | float, ...], type: Type, span: Span) -> Typed:
+    def number(self, body: Body, value: Ref | tuple[int | float, ...], type: Type, param: Declared) -> Typed:
         """A kernel's scalar or vector parameter."""
+        span = param.span
         if isinstance(value, int):
             return convert(body, self.at(body, value, (), {}), type, span)
         parts = tuple(convert(body, Literal(v), type.scalar, span).expr for v in value)
         return Typed(ir.Vector(parts, type))
 
-    def _view(self, body: Body, ref: Ref, type: ArrayType, declared: Span) -> values.View:
+    def _own_view(self, body: Body, value: Any, type: ArrayType, param: Declared) -> values.View:
+        return self.view(body, value, type, param.span)
+
+    def view(self, body: Body, ref: Ref, type: ArrayType, declared: Span) -> values.View:
         """A kernel's array parameter: memory, or what is computed where it is read."""
         shape = tuple(self.unit.extent(e) for e in type.shape)
         modes = (None,) * len(shape)
@@ -490,15 +507,15 @@ class Composer:
 
         def computed(indices: Sequence[Typed]) -> Typed:
             if not isinstance(type.element, Vec):
-                return self._element(body, ref, tuple(indices), span)
+                return self.element(body, ref, tuple(indices), span)
             lanes = [Typed(ir.Const(k, I32), Poly.of(k)) for k in range(type.element.lanes)]
-            parts = tuple(self._element(body, ref, (*indices, lane), span).expr for lane in lanes)
+            parts = tuple(self.element(body, ref, (*indices, lane), span).expr for lane in lanes)
             return Typed(ir.Vector(parts, type.element))
 
         buffer = ir.Buffer(f"{ref}", type.element.scalar, type.element.lanes, False)
         return values.View(buffer, type.element, shape, declared, modes, computed=computed)
 
-    def _element(self, body: Body, ref: Ref, indices: tuple[Typed, ...], span: Span) -> Typed:
+    def element(self, body: Body, ref: Ref, indices: tuple[Typed, ...], span: Span) -> Typed:
         """A node's element as an expression, to be evaluated only where it is wanted."""
         node = self.graph.nodes[ref]
         if ref in self.stored:
@@ -512,9 +529,9 @@ class Composer:
             return inner
 
         name = f"{type(node).__name__.lower()}"
-        return self._function(body, ("node", ref), name, indices, (node.dtype,), lower, span)[0]
+        return self.function(body, ("node", ref), name, indices, (node.dtype,), lower, span)[0]
 
-    def _function(
+    def function(
         self,
         body: Body,
         key: Any,

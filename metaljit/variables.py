@@ -1,0 +1,82 @@
+"""Variables: arrays that keep their value from one call to the next.
+
+In: a first value, then assignments. Out: the value. In a traced function an assignment is an effect of the call: it happens
+once, in the order of the program, whether or not a result needs it, and what the function reads after it is the new value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .graph.context import current_trace
+from .runtime.array import Array, asarray, describe_dtype
+from .source import Diagnostic, LaunchFault
+
+T = TypeVar("T")
+
+
+class Variable:
+    """An array that assignments replace. Shape and element type are those of the first value."""
+
+    __slots__ = ("__weakref__", "array", "name")
+
+    def __init__(self, value: Any, name: str = "variable") -> None:
+        self.array = asarray(np.array(value) if not isinstance(value, Array) else value)
+        self.name = name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def value(self) -> Any:
+        """What was assigned last: an array, or a traced one where a function is traced."""
+        trace = current_trace()
+        return self.array if trace is None else trace.variable(self)
+
+    def assign(self, value: Any) -> Any:
+        """Makes `value` the variable's value, and gives it. LaunchFault where shape or element type are others."""
+        trace = current_trace()
+        if trace is not None:
+            return trace.assign(self, value)
+        given = value.value if isinstance(value, Variable) else value
+        made = (
+            given.numpy()
+            if isinstance(given, Array)
+            else np.asarray(given, None if hasattr(given, "dtype") else self.dtype)
+        )
+        if made.shape != self.shape or made.dtype != self.dtype:
+            raise LaunchFault(
+                Diagnostic(
+                    "variable-unfit",
+                    f"{self.name!r} holds {describe_dtype(self.dtype)} of shape {self.shape}, and is assigned "
+                    f"{describe_dtype(made.dtype)} of shape {made.shape}",
+                    help="make another variable, or cast the value",
+                )
+            )
+        self.array = asarray(np.array(made), self.array.device)
+        return self.array
+
+    def __repr__(self) -> str:
+        return f"Variable({self.array.numpy()!r}, name={self.name!r})"
+
+
+def control_dependency(value: T | Callable[[], T], after: Sequence[Any] = ()) -> T:
+    """`value`, or what it gives when it is called, after the effects in `after` (what `assign` gave).
+
+    Effects happen in the order of the program and are never left out, so this states an order rather than makes it: a
+    `value` that is a function is traced here, and reads what has been assigned.
+    """
+    del after
+    return value() if callable(value) else value
