@@ -14,9 +14,10 @@ import numpy as np
 
 from ..runtime.array import Array, allocate, array, as_key, asarray, same_device
 from . import joins
+from .context import current_trace
 from .eager import Call, Row
 from .methods import FUNCTIONS, METHODS, function_of
-from .traced import COMPARISONS, OPERATORS, UFUNCS, UNARY, Traced, current_trace, fault
+from .traced import COMPARISONS, OPERATORS, UFUNCS, UNARY, Traced, fault
 
 MOVED = ("reshape", "ravel", "flatten", "squeeze", "expand_dims", "broadcast_to", "split")
 # What NumPy asks about an array, or writes of it, computes nothing.

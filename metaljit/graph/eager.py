@@ -25,8 +25,9 @@ from ..runtime.profile import span
 from ..runtime.warm import Warm
 from ..source import LaunchFault
 from . import trees
+from .context import current_trace, tracing
 from .joins import counted
-from .traced import Trace, Traced, current_trace, elementwise, extents_of, fault, literal_type, tracing
+from .traced import Trace, Traced, elementwise, extents_of, fault, literal_type
 
 KEPT = 512  # kinds, and shapes, of one function
 _NAMES = "abcdefgh"
