@@ -19,10 +19,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from . import arrays as _arrays  # noqa: F401 (gives `Array` its operators)
 from .compiled import VERSION as __version__
 from .kernels import Function, Kernel, Spec, function, kernel, spec
 from .runtime import device as _devices
-from .runtime.array import Array, asarray
+from .runtime.array import Array, array, asarray, from_dlpack
 from .runtime.device import use_device
 from .source import (
     DeviceFault,
@@ -86,6 +87,7 @@ __all__ = [
     "TypeFault",
     "Variable",
     "__version__",
+    "array",
     "asarray",
     "available_devices",
     "cond",
@@ -95,6 +97,7 @@ __all__ = [
     "dims",
     "dtypes",
     "for_loop",
+    "from_dlpack",
     "function",
     "grad",
     "jit",

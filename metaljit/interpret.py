@@ -34,7 +34,7 @@ class Interpreted(Kernel):
         if not devices:
             return result
         several = isinstance(result, tuple)
-        moved = tuple(asarray(r, devices[0]) for r in (result if several else (result,)))
+        moved = tuple(asarray(r, device=devices[0]) for r in (result if several else (result,)))
         return moved if several else moved[0]
 
     def _prepare(self, device: str | None) -> None:

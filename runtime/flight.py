@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metaljit.runtime.array import Array
+
 ALONE = 3  # references to an array that is the base of one other: that one's, a local name, an argument
 
 _lock = threading.Lock()
@@ -40,7 +42,7 @@ class Flight:
     def __init__(self) -> None:
         self._landed = False
         self._pinned: list[NDArray[Any]] = []
-        self._lent: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}  # by the view: it, and whose view it is
+        self._lent: dict[int, tuple[Any, Any]] = {}  # by the view: it, and whose view it is
 
     def hold(self, value: Any, stores: bool = False) -> Any:
         """What is passed for a value: an array's view, also within containers, which are copied then.
@@ -50,6 +52,8 @@ class Flight:
         match value:
             case np.ndarray():
                 return self._array(value, stores)
+            case Array():
+                return self._on_device(value, stores)
             case tuple() | list() if type(value) in (tuple, list) or hasattr(value, "_fields"):
                 items = [self.hold(v, stores) for v in value]
                 return value if all(map(operator.is_, items, value)) else _sequence(type(value), items)
@@ -76,6 +80,15 @@ class Flight:
         if stores and isinstance(base, np.ndarray):
             self._pin(base)
         lent = self._pin(array)
+        self._lent[id(lent)] = lent, array
+        return lent
+
+    def _on_device(self, array: Array, stores: bool) -> Array:
+        """An `Array` on memory of the host is held as that; of another one only NumPy's view can be held."""
+        if not array.device.in_place:
+            self._pin(array.numpy())
+            return array
+        lent = Array(array.device, self._array(array.numpy(), stores), None)
         self._lent[id(lent)] = lent, array
         return lent
 

@@ -237,9 +237,8 @@ class Launcher:
             for k, (i, p, *_) in enumerate(self._scalars)
         ]
         order = self._order([self._places[i] for i, *_ in self._arrays], self._given)
-        return Warm(
-            checked, pack, order, self._given, scalars, (results, self._outputs.dtypes), env, self.failure
-        )
+        made = (results, self._outputs.dtypes)
+        return Warm(checked, pack, order, self._given, scalars, made, env, self.failure, self.device)
 
     def _threads(self, extent: Extent, env: Mapping[str, Number]) -> int:
         threads = whole(extent, env)

@@ -85,7 +85,7 @@ class Outputs:
 
     def _target(self, j: int, shape: Shape, target: object) -> Memory:
         name, dtype = self._name(j), self.dtypes[j]
-        if not isinstance(target, np.ndarray | Array) or hasattr(target, "mask"):
+        if not isinstance(target, Array) and (not isinstance(target, np.ndarray) or hasattr(target, "mask")):
             found = type(target).__name__
             raise self._fault(LaunchFault, "out-unfit", f"{name} takes an array, not a {found}")
         if isinstance(target, Array) and target.device is not self.device:

@@ -18,7 +18,8 @@ from metaljit.dtypes import BOOL
 from metaljit.extents import Number
 from metaljit.program import ScalarParam
 from metaljit.runtime.arguments import Plain
-from metaljit.runtime.device import RAN, Checked, Words
+from metaljit.runtime.array import Array
+from metaljit.runtime.device import RAN, Checked, Device, Words
 from metaljit.runtime.profile import active
 from metaljit.runtime.shapes import Shape
 from metaljit.source import MetaljitError
@@ -67,6 +68,7 @@ class Warm:
     __slots__ = (
         "_checked",
         "_count",
+        "_device",
         "_dtypes",
         "_env",
         "_failure",
@@ -86,9 +88,10 @@ class Warm:
         results: tuple[Sequence[Shape], Sequence[np.dtype[Any]]],
         env: Mapping[str, Number],
         failure: Callable[[Words, Mapping[str, Number]], MetaljitError],
+        device: Device,
     ) -> None:
         self._checked, self._pack, self._count = checked, pack, count
-        self._scalars, self._env, self._failure = scalars, env, failure
+        self._scalars, self._env, self._failure, self._device = scalars, env, failure, device
         self._shapes, self._dtypes = results
         self._operands = picker(order)
 
@@ -110,9 +113,20 @@ class Warm:
                 return NotImplemented
         words = self._checked(self._operands(args + results), self._pack(numbers))
         if words is None:
-            return NotImplemented
+            return self._of_arrays(args) if out is None else NotImplemented
         if words[0] != RAN or words[1]:
             raise self._failure(words, self._env)
         if out is not None:
             return out
         return results[0] if len(results) == 1 else results
+
+    def _of_arrays(self, args: tuple[Any, ...]) -> Any:
+        """The same for `Array`s of the device among the arguments: the results are such then."""
+        device = self._device
+        views = tuple([a.numpy() if type(a) is Array and a.device is device else a for a in args])
+        if all(map(operator.is_, views, args)):
+            return NotImplemented
+        found = self(views, None)
+        if type(found) is tuple:
+            return tuple(Array(device, a, None) for a in found)
+        return found if found is NotImplemented else Array(device, found, None)

@@ -231,7 +231,7 @@ def test_results_go_where_out_says() -> None:
 
 
 def test_device_arrays_are_taken_and_given(device: str) -> None:
-    result = checked.interpret(mj.asarray(ONES, device), 0.0, 3)
+    result = checked.interpret(mj.asarray(ONES, device=device), 0.0, 3)
     assert isinstance(result, mj.Array)
     assert result.device.name == device
     assert (result.numpy() == 3).all()

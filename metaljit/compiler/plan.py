@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from ..extents import Extent, Lit
 from ..frozen import frozen, mutable
 from ..program import ArrayParam, Place, Plan, Repeat, Requirement, Role, ScalarParam, Step, When
+from ..source import TypeFault
 from . import fuse, ir
 from .fuse_groups import Group, replayed
 from .fuse_places import Footprint
@@ -32,6 +33,7 @@ from .graph import (
     Scatter,
 )
 from .lower import columns, composed, parameters, products, rows
+from .lower.values import Fault
 from .pipeline import optimise
 from .pipeline import program as compiled
 from .usage import blocks, cost, costs, expressions, turns, walk_expressions
@@ -74,7 +76,10 @@ def plan(
     different = list(dict.fromkeys(results))
     names = dict(zip(different, parameters.result_names(len(different)), strict=True))
     planner = _Planner(name, math, fused)
-    steps = planner.region(graph, "", names, {})
+    try:
+        steps = planner.region(graph, "", names, {})
+    except Fault as e:  # such as a literal that its type does not hold
+        raise TypeFault(e.diagnostic) from None
     span = graph.spans[results[0]]
     whole = Plan(
         name,

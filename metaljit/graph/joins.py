@@ -293,13 +293,18 @@ def scattered(of: Traced, at: Sequence[Traced], shape: g.Shape) -> Traced:
 # ---- operands ----
 
 
+def counted(value: Any) -> Any:
+    """An array of NumPy's integers that fit i32 as one of these: NumPy counts in i64."""
+    if isinstance(value, np.ndarray) and value.dtype == np.int64 and value.size and abs(value).max() < 2**31:
+        return value.astype(np.int32)
+    return value
+
+
 def entered_array(trace: Trace, value: Any) -> Traced:
     """A traced array, an array from outside, a list, or a number, as a traced array."""
     if isinstance(value, list | tuple | range):
         value = np.asarray(value)
-    if isinstance(value, np.ndarray) and value.dtype == np.int64 and value.size and abs(value).max() < 2**31:
-        value = value.astype(np.int32)
-    found = entered(trace, value)
+    found = entered(trace, counted(value))
     if isinstance(found, Traced):
         return found
     kind = BOOL if isinstance(found, bool) else F32 if isinstance(found, float) else I32

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import DType, from_numpy
 from . import joins, products, reductions, views
-from .traced import SPECIAL_UFUNCS, Traced, elementwise, fault
+from .traced import SPECIAL_UFUNCS, UFUNCS, Traced, elementwise, fault
 
 
 def _astype(self: Traced, dtype: Any) -> Traced:
@@ -72,9 +72,8 @@ def _filled(number: float) -> Callable[..., Traced]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: (lambda a, *args, _name=name, **named: METHODS[_name](a, *args, **named))
-       for name in ("sum", "prod", "any", "all", "mean", "var", "std", "argmin", "argmax", "squeeze", "ravel",
-                    "swapaxes")},
+    **{name: METHODS[name] for name in ("sum", "prod", "any", "all", "mean", "var", "std", "argmin", "argmax", "squeeze",
+                                        "ravel", "swapaxes")},
     "amin": METHODS["min"],
     "amax": METHODS["max"],
     "min": METHODS["min"],
@@ -110,8 +109,16 @@ def _diff(array: Traced, n: int, axis: int) -> Traced:
     return array
 
 
+def function_of(function: Any) -> Callable[..., Any] | None:
+    """What NumPy's function is for traced arrays: one of the table above, or a row of the operation table."""
+    name = function.__name__
+    if name in FUNCTIONS or name not in UFUNCS:
+        return FUNCTIONS.get(name)
+    return lambda *operands: elementwise(UFUNCS[name], *operands)
+
+
 def _array_function(self: Traced, function: Any, types: Any, args: Any, named: Any) -> Any:
-    found = FUNCTIONS.get(function.__name__)
+    found = function_of(function)
     if found is None:
         fault(
             "numpy-function",

@@ -351,6 +351,8 @@ def elementwise(name: str, *args: Operand) -> Traced:
     trace = next(a for a in args if isinstance(a, Traced)).trace
     arrays = [entered(trace, a) for a in args]
     row = OPERATIONS[name]
+    if len(args) != row.arity:
+        fault("numpy-argument", f"{name} takes {row.arity} operands, found {len(args)}")
     types = _types(arrays)
     try:
         typing = check(row, types)
@@ -394,12 +396,13 @@ def entered(trace: Trace, value: Operand) -> Traced | Size | int | float | bool:
 
 def _types(values: Sequence[Traced | Size | int | float | bool]) -> list[DType]:
     """The types of operands; a Python number takes the type that it stands beside."""
-    known = [v.element for v in values if isinstance(v, Traced)]
-    beside = max(known, key=lambda t: (t.is_float, t.bits), default=F32)
-    return [v.element if isinstance(v, Traced) else _literal_type(v, beside) for v in values]
+    known = [v.element if isinstance(v, Traced) else None for v in values]
+    return [t or literal_type(v, known) for t, v in zip(known, values, strict=True)]
 
 
-def _literal_type(value: Size | int | float | bool, beside: DType) -> DType:
+def literal_type(value: Any, known: Sequence[DType | None]) -> DType:
+    """The type of a Python number, or an extent, beside operands of these types (None: a number too)."""
+    beside = max((t for t in known if t), key=lambda t: (t.is_float, t.bits), default=F32)
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, float):
@@ -451,12 +454,12 @@ def _unary(name: str) -> Any:
     return lambda self: elementwise(name, self)
 
 
-_OPERATORS = {
+OPERATORS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
     "lshift": "left_shift", "rshift": "right_shift",
 }  # fmt: skip
-_COMPARISONS = {
+COMPARISONS = {
     "lt": "less",
     "le": "less_equal",
     "gt": "greater",
@@ -464,15 +467,15 @@ _COMPARISONS = {
     "eq": "equal",
     "ne": "not_equal",
 }
-_UNARY = {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute"}
-for _word, _name in _OPERATORS.items():
+UNARY = {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute"}
+for _word, _name in OPERATORS.items():
     setattr(Traced, f"__{_word}__", _binary(_name))
     setattr(Traced, f"__r{_word}__", _binary(_name, True))
-for _word, _name in _COMPARISONS.items():
+for _word, _name in COMPARISONS.items():
     setattr(Traced, f"__{_word}__", _binary(_name))
-for _word, _name in _UNARY.items():
+for _word, _name in UNARY.items():
     setattr(Traced, f"__{_word}__", _unary(_name))
-_UFUNCS = {alias: row.name for row in OPERATIONS.values() for alias in (row.name, *row.aliases)}
+UFUNCS = {alias: row.name for row in OPERATIONS.values() for alias in (row.name, *row.aliases)}
 
 
 SPECIAL_UFUNCS: dict[str, Any] = {}  # those of more than an element
@@ -481,9 +484,9 @@ SPECIAL_UFUNCS: dict[str, Any] = {}  # those of more than an element
 def _array_ufunc(self: Traced, ufunc: Any, method: str, *args: Any, **named: Any) -> Any:
     if method == "__call__" and not named and ufunc.__name__ in SPECIAL_UFUNCS:
         return SPECIAL_UFUNCS[ufunc.__name__](*args)
-    if method != "__call__" or named or ufunc.__name__ not in _UFUNCS:
+    if method != "__call__" or named or ufunc.__name__ not in UFUNCS:
         return NotImplemented
-    return elementwise(_UFUNCS[ufunc.__name__], *args)
+    return elementwise(UFUNCS[ufunc.__name__], *args)
 
 
 Traced.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import operator
 import os
 import subprocess
 import sys
@@ -195,11 +196,11 @@ def test_a_race_that_only_the_event_prevents(
     """The producer waits behind a gate. Without the event the consumer reads before it, with it never."""
     buffer: Any = np.zeros(8, np.float32)
     if storage == "device":
-        buffer = mj.asarray(buffer, device)
+        buffer = mj.asarray(buffer, device=device)
     event = mj.Event()
     producer, consumer = mj.Queue(device), mj.Queue(device)
     producer.submit(gate.wait)
-    written = producer.submit(twice, mj.asarray(ramp(), device) if storage == "device" else ramp(),
+    written = producer.submit(twice, mj.asarray(ramp(), device=device) if storage == "device" else ramp(),
                               out=buffer[:] if storage == "view" else buffer)  # fmt: skip
     producer.signal(event, 1)
     if ordered:
@@ -569,6 +570,40 @@ def test_an_array_in_flight_is_read_only(device: str, gate: threading.Event) -> 
     first.result()
     np.testing.assert_array_equal(second.result(), 2 * ramp())
     x[0] = 7
+    q.finish()
+
+
+def test_an_array_of_a_device_in_flight_is_read_only(device: str, gate: threading.Event) -> None:
+    x = ramp()
+    for a in (mj.array(x, device=device), mj.asarray(x, device=device)):
+        out = mj.array(x, device=device)
+        q = mj.Queue(device)
+        q.submit(gate.wait)
+        first, second = q.submit(twice, a), q.submit(operator.add, a, 1.5)
+        third = q.submit(twice, a, out=out)
+        with pytest.raises(ValueError, match="read-only"):
+            a[0] = 7
+        with pytest.raises(ValueError, match="read-only"):
+            a.numpy()[0] = 7
+        gate.set()
+        np.testing.assert_array_equal(first.result(), 2 * ramp())
+        np.testing.assert_array_equal(second.result(), ramp() + 1.5)
+        assert third.result() is out
+        np.testing.assert_array_equal(out, 2 * ramp())
+        q.finish()
+        gate.clear()
+        a[0] = 7
+
+
+def test_an_array_of_a_device_on_memory_of_others_is_copied_for_the_flight(gate: threading.Event) -> None:
+    x = ramp()
+    a = mj.asarray(x[:-1], device="cpu")
+    q = mj.Queue("cpu")
+    q.submit(gate.wait)
+    future = q.submit(twice, a)
+    x[:] = -1
+    gate.set()
+    np.testing.assert_array_equal(future.result(), 2 * ramp()[:-1])
     q.finish()
 
 
