@@ -183,7 +183,7 @@ class _Lowering:
         known = {space.number("t", k): t for k, t in enumerate(targets)}
         known |= {space.number("p", k): p for k, p in free.items()}
         assert group.steps is not None
-        self._steps(group, list(group.steps), known, [], (*place, *lane))
+        self._steps(group, list(group.steps), known, [], (*place, *lane), targets is place)
 
     def _steps(
         self,
@@ -192,9 +192,10 @@ class _Lowering:
         known: dict[int, Typed],
         tests: list[Typed],
         place: tuple[Typed, ...],
+        exact: bool,
     ) -> None:
         if not steps:
-            self._add(group, known, tests, place)
+            self._add(group, known, tests, place, exact)
             return
         step, *rest = steps
         space = group.read.space
@@ -202,15 +203,15 @@ class _Lowering:
             case Each(symbol, start, stop, by):
                 first, last = self._value(space, start, known), self._value(space, stop, known)
                 with self._each("k", first, last, by) as k:
-                    self._steps(group, rest, known | {symbol: k}, list(tests), place)
+                    self._steps(group, rest, known | {symbol: k}, list(tests), place, exact)
             case Test(value):
                 zero = Typed(
                     ir.Apply("equal", (self._value(space, value, known).expr, ir.Const(0, I32)), BOOL)
                 )
-                self._steps(group, rest, known, [*tests, zero], place)
+                self._steps(group, rest, known, [*tests, zero], place, exact)
             case Solve(symbol):
                 place_of, tests = self._solved(space, step, known, tests)
-                self._steps(group, rest, known | {symbol: place_of}, tests, place)
+                self._steps(group, rest, known | {symbol: place_of}, tests, place, exact)
 
     def _solved(
         self, space: Space, step: Solve, known: Mapping[int, Typed], tests: list[Typed]
@@ -233,14 +234,19 @@ class _Lowering:
         return value, tests
 
     def _add(
-        self, group: Group, known: Mapping[int, Typed], tests: list[Typed], place: tuple[Typed, ...]
+        self,
+        group: Group,
+        known: Mapping[int, Typed],
+        tests: list[Typed],
+        place: tuple[Typed, ...],
+        exact: bool,
     ) -> None:
         space = group.read.space
         at = [known[space.number("p", k)] for k in range(len(self.shape))]
         turns = [known[t.symbol] for t, _ in group.read.used]
 
         def add() -> None:
-            found = self._pull(group, (*at, *turns, *place))
+            found = self._pull(group, (*at, *turns, *place), exact)
             self.body.set(self.total, ir.Apply("add", (ir.Read(self.total), found.expr), F32), self.span)
 
         if not tests:
@@ -254,17 +260,20 @@ class _Lowering:
 
     # ---- one summand ----
 
-    def _pull(self, group: Group, passed: tuple[Typed, ...]) -> Typed:
-        """What a position at turns contributes to the element at an index: a function of all of these."""
-        key = ("pull", self.node, self.analysis.groups.index(group))
+    def _pull(self, group: Group, passed: tuple[Typed, ...], exact: bool = False) -> Typed:
+        """What a position at turns contributes to the element at an index: a function of all of these.
+
+        `exact`: the index that is read is this one itself, not one outside that a border may bring to it.
+        """
+        key = ("pull", self.node, self.analysis.groups.index(group), exact)
         name = f"{self.instance.function.name}_pull"
 
         def lower(entered: tuple[Typed, ...]) -> Body:
-            return self._pulled(group, entered)
+            return self._pulled(group, entered, exact)
 
         return self.composer.function(self.body, key, name, passed, (F32,), lower, self.span)[0]
 
-    def _pulled(self, group: Group, entered: tuple[Typed, ...]) -> Body:
+    def _pulled(self, group: Group, entered: tuple[Typed, ...], exact: bool) -> Body:
         rank, used = len(self.shape), len(group.read.used)
         places, turns, index = entered[:rank], entered[rank : rank + used], entered[rank + used :]
         self._within(places)
@@ -278,7 +287,7 @@ class _Lowering:
                 return None
             one = self._one(index)
             for k, a in enumerate(read.args):
-                if isinstance(a, ir.Fold) and index:
+                if isinstance(a, ir.Fold) and index and not exact:
                     same = ir.Apply("equal", (a, index[k].expr), BOOL)
                     one = ir.Choose(same, one, number(0.0, one.type))
             return one
