@@ -17,7 +17,7 @@ from . import joins
 from .context import current_trace
 from .eager import Call, Row
 from .methods import FUNCTIONS, METHODS, function_of
-from .traced import COMPARISONS, OPERATORS, UFUNCS, UNARY, Traced, fault
+from .traced import COMPARISONS, OPERATORS, SPECIAL_UFUNCS, UFUNCS, UNARY, Traced, fault
 
 MOVED = ("reshape", "ravel", "flatten", "squeeze", "expand_dims", "broadcast_to", "split")
 # What NumPy asks about an array, or writes of it, computes nothing.
@@ -227,8 +227,9 @@ def _array_ufunc(self: Array, ufunc: Any, method: str, *args: Any, **named: Any)
             _refuse_argument(name, key)
     if name in UFUNCS:
         return row(UFUNCS[name])(*args)
-    if name in FUNCTIONS:
-        return call(name, FUNCTIONS[name])(*args)
+    found = FUNCTIONS.get(name) or SPECIAL_UFUNCS.get(name)
+    if found is not None:
+        return call(name, found)(*args)
     _refuse_function(name)
 
 
