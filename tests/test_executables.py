@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ def test_runs_in_a_queue() -> None:
 
 def test_mistakes(tmp_path: Path) -> None:
     made = compiled()
-    wrong = [
+    wrong: list[tuple[str, Callable[[], Any]]] = [
         ("executable-arguments", lambda: made.run(a(3))),
         ("executable-file", lambda: mj.load_executable(tmp_path / "missing.mjx")),
         ("executable-file", lambda: mj.load_executable(broken(tmp_path, b"no zip"))),

@@ -147,7 +147,7 @@ def test_the_main_threads_choice_changes_while_others_call() -> None:
     for key, launcher in third._launchers.items():
         assert launcher.device.name == key[0]
     for key, made in jitted._made.items():
-        assert all(m.launcher.device.name == key[0] for m in made)
+        assert all(m.compiled.launcher.device.name == key[0] for m in made)
 
 
 def test_a_choice_during_a_call_does_not_change_where_the_next_runs(monkeypatch: pytest.MonkeyPatch) -> None:
