@@ -70,7 +70,7 @@ class Compiled:
             made = found[place]
             array = made if isinstance(made, Array) else Array(device, made, None)
             if place in given:
-                array = asarray(np.array(array.numpy()), device)
+                array = asarray(np.array(array.numpy()), device=device)
             given.add(place)
             variable.array = array
         if any(isinstance(v, Array) for v in values):

@@ -65,7 +65,7 @@ class Variable:
                     help="make another variable, or cast the value",
                 )
             )
-        self.array = asarray(np.array(made), self.array.device)
+        self.array = asarray(np.array(made), device=self.array.device)
         return self.array
 
     def __repr__(self) -> str:
