@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .graph.context import current_trace
-from .runtime.array import Array, asarray, describe_dtype
+from .runtime.array import Array, array, describe_dtype
 from .source import Diagnostic, LaunchFault
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class Variable:
     __slots__ = ("__weakref__", "array", "name")
 
     def __init__(self, value: Any, name: str = "variable") -> None:
-        self.array = asarray(np.array(value) if not isinstance(value, Array) else value)
+        self.array = array(value)
         self.name = name
 
     @property
@@ -65,7 +65,7 @@ class Variable:
                     help="make another variable, or cast the value",
                 )
             )
-        self.array = asarray(np.array(made), device=self.array.device)
+        self.array = array(made, device=self.array.device)
         return self.array
 
     def __repr__(self) -> str:
