@@ -32,13 +32,13 @@ from .graph import (
     Ref,
     Scatter,
 )
-from .lower import columns, composed, parameters, products, rows
+from .lower import columns, grouped, parameters, products, rows
 from .lower.values import Fault
 from .pipeline import optimise
 from .pipeline import program as compiled
 from .usage import blocks, cost, costs, expressions, turns, walk_expressions
 
-Lowering: TypeAlias = Callable[[Graph, composed.Group, str], parameters.Lowered]
+Lowering: TypeAlias = Callable[[Graph, grouped.Group, str], parameters.Lowered]
 
 TEMPORARY = "#"  # begins the names of what lives between kernels: no parameter is called so
 
@@ -131,7 +131,7 @@ class _Planner:
         stored = {
             r: names[r] if isinstance(graph.nodes[r], Input) else f"t{k}" for k, r in enumerate(group.reads)
         }
-        inner = composed.Group(self.name, group.roots, stored, group.stages)
+        inner = grouped.Group(self.name, group.roots, stored, group.stages)
         program = compiled(_lowering(graph, group)(graph, inner, self.math))
         called = parameters.result_names(len(group.roots))
         own = {n: made[r] for n, r in zip(called, group.roots, strict=True)}
@@ -209,9 +209,7 @@ def _lowering(graph: Graph, group: Group) -> Lowering:
             return products.lower_product
         case Reduce() as reduced:
             return rows.lower_rows if reduced.of_rows else columns.lower_columns
-    return (
-        composed.lower_scatter if isinstance(graph.nodes[group.roots[0]], Scatter) else composed.lower_group
-    )
+    return grouped.lower_scatter if isinstance(graph.nodes[group.roots[0]], Scatter) else grouped.lower_group
 
 
 def _read(graph: Graph, ref: Ref, made: Mapping[Ref, str]) -> str:
@@ -263,7 +261,7 @@ def _measured(
     """Operations of a kernel for an element, how often it reads each argument, and why it is not fused, if so: by
     lowering it alone."""
     names = {of: f"a{of}" for of in passed}
-    lowered = composed.lower_group(graph, composed.Group("alone", (ref,), names), math)
+    lowered = grouped.lower_group(graph, grouped.Group("alone", (ref,), names), math)
     kernel = optimise(lowered.kernel)
     operations, _ = cost(kernel.body, costs(kernel.functions))
     reads: dict[str, float] = {}

@@ -13,7 +13,7 @@ from typing import Any
 from ..compiler import graph as g
 from ..compiler import ir
 from ..compiler.expand import NoDerivative
-from ..compiler.lower import composed
+from ..compiler.lower import grouped
 from ..compiler.lower.adjoint import Adjoint
 from ..compiler.lower.instance import Instance
 from ..compiler.lower.marked import KNOWN, Analysis, analysed
@@ -76,8 +76,8 @@ class _Derived:
 
     def by(self, name: str) -> Traced | None:
         stored = _stored(self.trace.graph, self.node)
-        group = composed.Group("alone", (self.call,), stored)
-        composer = composed.opened(self.trace.graph, group, "map", "precise").composer
+        group = grouped.Group("alone", (self.call,), stored)
+        composer = grouped.opened(self.trace.graph, group, "map", "precise").composer
         analysis = analysed(composer, self.instance, self.node, name)
         if composer.unit.diagnostics:
             raise TypeFault(*composer.unit.diagnostics)
@@ -151,8 +151,8 @@ class _Derived:
             [*known.nodes, trial], [*known.spans, known.spans[self.call]], known.kernels, same=known.same
         )
         stored = _stored(graph, trial)
-        group = composed.Group("alone", (len(graph.nodes) - 1,), stored)
-        lowered = composed.lower_group(graph, group)
+        group = grouped.Group("alone", (len(graph.nodes) - 1,), stored)
+        lowered = grouped.lower_group(graph, group)
         bodies = [lowered.kernel.body, *(f.body for f in lowered.kernel.functions)]
         names = {
             e.buffer.name

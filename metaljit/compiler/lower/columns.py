@@ -16,8 +16,8 @@ from ..bounds import Poly
 from ..graph import Graph, Reduce, Ref
 from . import kernel
 from .body import Body
-from .composed import Group, opened, position_names
 from .convert import convert
+from .grouped import Group, opened, position_names
 from .parameters import Lowered
 from .rows import accumulated, combined, given_back, stage, unravelled
 from .values import Literal, Typed

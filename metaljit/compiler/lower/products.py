@@ -15,8 +15,8 @@ from .. import ir
 from ..graph import Graph, Product, Ref
 from . import kernel
 from .body import Body
-from .composed import Group, opened
 from .convert import convert
+from .grouped import Group, opened
 from .parameters import Lowered
 from .reductions import summed
 from .values import Literal, Typed

@@ -21,8 +21,9 @@ from ..bounds import Poly
 from ..graph import Graph, Reduce, Ref
 from . import arithmetic, arrays, kernel
 from .body import Body
-from .composed import Flat, Group, Opened, opened, position_names
+from .composed import Flat
 from .convert import convert
+from .grouped import Group, Opened, opened, position_names
 from .literals import typed
 from .parameters import Lowered
 from .reductions import REDUCTIONS
