@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 import metaljit as mj
 from metaljit import ops
+from metaljit.runtime import device as devices
+from metaljit.runtime.launch import Launcher
 
 from .laplacian import padded
 from .overhead import Line, Time, child
@@ -165,6 +167,43 @@ def stencil() -> Work:
     return Work(f"Laplacian, scale, add, clip {SIDE}² f32", 2 * u.nbytes, lambda: ours(u), peers)
 
 
+# ---- a loop ----
+
+PLATE, TURNS = 512, 1000
+
+
+def heat() -> Work:
+    """The peer is the loop's kernel alone: the same launches on two arrays in turn, without the plan around them."""
+    u = np.random.default_rng(0).random((PLATE, PLATE), np.float32)
+
+    def step(u: Any) -> Any:
+        return u + 0.1 * ops.laplacian(u, mode="edge")
+
+    loop = mj.jit(lambda u, turns: mj.for_loop(turns, lambda turn, u: step(u), u))
+    made = mj.jit(step).compile(mj.spec((None, None), np.float32))
+    (only,) = made.plan.programs
+    env = {"u.0": PLATE, "u.1": PLATE}
+    launcher = Launcher(devices.current(), only.program)
+    bound = launcher.bound(env)
+    assert bound is not None
+    dispatch, pack = bound
+    parameters = pack([])
+
+    def kernel_alone() -> Any:
+        now, then = u.copy(), np.empty_like(u)
+        for _ in range(TURNS):
+            dispatch([now, then], parameters)
+            now, then = then, now
+        return now
+
+    return Work(
+        f"{TURNS} turns of heat, {PLATE}² f32",
+        TURNS * 2 * u.nbytes,
+        lambda: loop(u, TURNS),
+        {"its kernel alone": kernel_alone},
+    )
+
+
 # ---- rows ----
 
 
@@ -211,7 +250,7 @@ def layer_norm() -> Work:
     return Work("layer norm 8192 × 1024 f32", 2 * x.nbytes, lambda: ours(x, w, b), peers)
 
 
-WORKS = {"chain": chain, "stencil": stencil, "softmax": softmax, "layer_norm": layer_norm}
+WORKS = {"chain": chain, "stencil": stencil, "heat": heat, "softmax": softmax, "layer_norm": layer_norm}
 
 
 # ---- what it costs beside the kernels ----
