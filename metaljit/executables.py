@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .extents import evaluate, product
+from .extents import evaluate
 from .frozen import frozen, mutable
 from .graph import trees
 from .program import ArrayParam, Plan, Repeat, Step
@@ -55,7 +55,7 @@ class Compiled:
 
     def run(self, values: Sequence[Any]) -> Any:
         found: Sequence[Any] = self.launcher([*values, *self.arrays()] if self.captured else values)
-        if self.effects or any(isinstance(c, Variable) for c in self.captured):
+        if any(isinstance(c, Variable) for c in self.captured):
             found = self._stored(values, found)
         if self.structure is None:
             is_result, value = self.returned[0]
@@ -184,7 +184,7 @@ class Executable:
             p.name: v for p, v in zip(plan.params, values, strict=True) if not isinstance(p, ArrayParam)
         }
         env = bind(plan, arrays, numbers)
-        held = sum(_nbytes(a, env) for a in plan.temporaries)
+        held = sum(a.nbytes(env) for a in plan.temporaries)
         return _cost(plan.steps, env) + RunCost(0, 0, 0, held)
 
     def _count(self) -> int:
@@ -300,13 +300,9 @@ def _cost(steps: Sequence[Step | Repeat], env: Mapping[str, Any]) -> RunCost:
         else:
             program = step.program
             threads = sum(int(evaluate(launch.threads, env)) for launch in program.launches)
-            moved = sum(_nbytes(a, env) for a in program.arrays)
+            moved = sum(a.nbytes(env) for a in program.arrays)
             total += RunCost(1, moved, threads * program.cost.operations, 0)
     return total
-
-
-def _nbytes(array: ArrayParam, env: Mapping[str, Any]) -> int:
-    return int(evaluate(product(array.shape), env)) * array.lanes * array.dtype.nbytes
 
 
 # ---- structures ----

@@ -8,12 +8,12 @@ JSON; a device needs nothing else to run it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from .dtypes import DTYPES, DType
-from .extents import Extent, Lit, Op, Sym, from_json, to_json
+from .extents import Extent, Lit, Number, Op, Sym, evaluate, from_json, product, to_json
 from .frozen import frozen
 from .source import Span
 
@@ -51,6 +51,10 @@ class ArrayParam:
     role: Role
     zeroed: bool = False
     place: Place = NOWHERE
+
+    def nbytes(self, env: Mapping[str, Number]) -> int:
+        """The bytes that it holds where its symbols have these values."""
+        return int(evaluate(product(self.shape), env)) * self.lanes * self.dtype.nbytes
 
 
 @frozen

@@ -17,7 +17,7 @@ from struct import Struct, pack, unpack
 
 import numpy as np
 
-from metaljit.extents import Number, evaluate, product
+from metaljit.extents import Number, evaluate
 from metaljit.program import Program
 from metaljit.runtime import library, pool, toolchain
 from metaljit.runtime.cache import Once, key
@@ -166,7 +166,7 @@ class CpuPipeline(Pipeline):
         cost = self._program.cost
         counted = elements * (cost.operations * OPERATION_NS + cost.nbytes * BYTE_NS)
         arrays = self._program.arrays
-        held = sum(int(evaluate(product(a.shape), env)) * a.lanes * a.dtype.nbytes for a in arrays)
+        held = sum(a.nbytes(env) for a in arrays)
         return max(counted, held * BYTE_NS)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from metaljit.extents import Extent, Number, Sym, evaluate, symbols
 from metaljit.frozen import frozen
-from metaljit.program import ArrayParam, Place, Plan, Repeat, ScalarParam, Step, flat
+from metaljit.program import ArrayParam, Place, Plan, Repeat, ScalarParam, Step
 from metaljit.runtime.arguments import Plain, admit, scalar
 from metaljit.runtime.array import Array, allocate
 from metaljit.runtime.device import RAN, Device, Dispatch, Operand
@@ -350,12 +350,9 @@ def _names(step: Step | Repeat) -> Iterator[str]:
     if isinstance(step, Step):
         yield from step.arrays
         return
-    yield from (*step.starts, *step.values, *step.after, step.counted)
-    yield step.condition
-    for inner in flat(step.inner):
+    yield from (*step.starts, *step.values, *step.after, *step.results, step.counted, step.condition)
+    for inner in step.inner:
         yield from _names(inner)
-    for repeat in _repeats(step.inner):
-        yield from (*repeat.starts, *repeat.values, *repeat.after, *repeat.results, repeat.counted)
 
 
 def _lone(device: Device, plan: Plan) -> tuple[Launcher | None, list[int]]:

@@ -1,7 +1,7 @@
 """The graph of a traced function: every array is an index function of the nodes before it.
 
     node = Input | Number | Fill | Count | Index | Carried | Elementwise | Cast | View | Embed | Gather | Scatter
-         | Choose | Ruled | Call | Part | Reduce | Loop
+         | Choose | Ruled | Call | Part | Reduce | Product | Loop
     map  = Axes | Slice | Reshape
 
 A node refers to others by number, so equal nodes are one node (common subexpressions are shared as they are added), and

@@ -163,20 +163,26 @@ def _looped(
     condition: Callable[[Any], Any] | None,
     limit: int,
 ) -> Any:
-    leaves, structure = trees.flatten(start)
-    written = _written(trace, start, body, condition)
-    if not leaves and not written:
+    written: list[Variable] = []
+    while True:  # a variable that a turn assigns is carried too, which is seen when one has been traced
+        leaves, structure = trees.flatten(start)
+        leaves += [(v.name, trace.variable(v)) for v in written]
+        before = dict(trace.variables)
+        starts = [entered_array(trace, leaf) for _, leaf in leaves]
+        values = [trace.node(g.Carried(scope, k, s.element, s.extents)) for k, s in enumerate(starts)]
+        carried = trees.rebuilt(structure, iter(values))
+        trace.variables |= zip(written, values[len(values) - len(written) :], strict=True)
+        test = _condition(trace, condition(carried), values) if condition is not None else None
+        found, like = trees.flatten(body(carried))
+        if like != structure:
+            fault("loop-structure", "a turn does not give the structure that it was given", "return the same")
+        found += [(v.name, trace.variable(v)) for v in written]
+        assigned = _restored(trace, before)
+        if assigned.keys() <= set(written):
+            break
+        written += [v for v in assigned if v not in written]
+    if not leaves:
         fault("loop-value", "a loop carries no value", "give it what it begins with")
-    leaves += [(v.name, trace.variable(v)) for v in written]
-    starts = [entered_array(trace, leaf) for _, leaf in leaves]
-    values = [trace.node(g.Carried(scope, k, s.element, s.extents)) for k, s in enumerate(starts)]
-    carried = trees.rebuilt(structure, iter(values))
-    trace.variables |= zip(written, values[len(values) - len(written) :], strict=True)
-    test = _condition(trace, condition(carried), values) if condition is not None else None
-    found, like = trees.flatten(body(carried))
-    if like != structure:
-        fault("loop-structure", "a turn does not give the structure that it was given", "return the same")
-    found += [(v.name, trace.variable(v)) for v in written]
     after = [_kept(trace, path, s, v) for (path, _), s, (_, v) in zip(leaves, starts, found, strict=True)]
     if test is not None and test.ndim:
         after = [_where(trace, test, a, v) for a, v in zip(after, values, strict=True)]
@@ -207,21 +213,6 @@ def _looped(
         parts = [trace.node(g.Part(whole.ref, k, s.element, s.extents)) for k, s in enumerate(starts)]
     trace.variables |= zip(written, parts[len(parts) - len(written) :], strict=True)
     return trees.rebuilt(structure, iter(parts))
-
-
-def _written(
-    trace: Trace, start: Any, body: Callable[[Any], Any], condition: Callable[[Any], Any] | None
-) -> list[Variable]:
-    """The variables that a turn assigns, which the loop carries too: seen by tracing one that is forgotten."""
-    before = dict(trace.variables)
-    leaves, structure = trees.flatten(start)
-    scope = trace.graph.scope()
-    starts = [entered_array(trace, leaf) for _, leaf in leaves]
-    values = [trace.node(g.Carried(scope, k, s.element, s.extents)) for k, s in enumerate(starts)]
-    if condition is not None:
-        condition(trees.rebuilt(structure, iter(values)))
-    body(trees.rebuilt(structure, iter(values)))
-    return list(_restored(trace, before))
 
 
 def _condition(trace: Trace, value: Any, values: Sequence[Traced]) -> Traced:
