@@ -299,9 +299,7 @@ def _cost(steps: Sequence[Step | Repeat], env: Mapping[str, Any]) -> RunCost:
             total += _cost(step.inner, env) * times
         else:
             program = step.program
-            threads = sum(int(evaluate(launch.threads, env)) for launch in program.launches)
-            moved = sum(a.nbytes(env) for a in program.arrays)
-            total += RunCost(1, moved, threads * program.cost.operations, 0)
+            total += RunCost(1, program.moved(env), program.operations(env), 0)
     return total
 
 

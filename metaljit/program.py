@@ -173,6 +173,14 @@ class Program:
     def where(self) -> str:
         return self.place.where
 
+    def moved(self, env: Mapping[str, Number]) -> int:
+        """The bytes of its arrays, twice where one is read and written."""
+        return sum(a.nbytes(env) * (2 if a.role == "inout" else 1) for a in self.arrays)
+
+    def operations(self, env: Mapping[str, Number]) -> int:
+        """The operations of all threads, as the compiler estimates them."""
+        return self.cost.operations * sum(int(evaluate(launch.threads, env)) for launch in self.launches)
+
     def user_location(self, line: int) -> str | None:
         """The user's file:line:column for a 1-based line of the MSL text."""
         found = [where for first, where in self.source_map if first <= line]

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 
-from metaljit.extents import Number, evaluate, product
+from metaljit.extents import Number
 from metaljit.frozen import frozen
 from metaljit.program import Program
 from metaljit.runtime.device import Device, Dispatch, Operand, Words
@@ -109,10 +109,9 @@ def watched(
         end, queue = perf_counter_ns(), _queue()
 
         def made(zero: int) -> Record:
-            threads = sum(int(evaluate(launch.threads, env)) for launch in program.launches)
             return Record(
                 name, "kernel", device.name, queue, (begin - zero) / 1e9, (end - begin) / 1e9,
-                moved(program, env), program.cost.operations * threads,
+                program.moved(env), program.operations(env),
             )  # fmt: skip
 
         for p in active:
@@ -143,14 +142,6 @@ class span:
                     self.name, self.kind, self.device, queue, (begin - zero) / 1e9, (end - begin) / 1e9, self.nbytes, 0
                 )
             )  # fmt: skip
-
-
-def moved(program: Program, env: Mapping[str, Number]) -> int:
-    """The bytes of a program's arrays, twice where one is read and written."""
-    return sum(
-        int(evaluate(product(a.shape), env)) * a.lanes * a.dtype.nbytes * (2 if a.role == "inout" else 1)
-        for a in program.arrays
-    )
 
 
 def _queue() -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..program import Uniform
-from . import ir, loopnest, msl
+from . import ir, loopnest
 from .msl_statements import Printer
 from .rownest import called, reduced
-from .spelling import identifier, literal, type_name
+from .spelling import literal, type_name
 
 WIDTH = 1024  # columns whose accumulators stay in the first cache
 AT_ONCE = 4  # reductions between a load of an accumulator and its store
@@ -38,12 +38,9 @@ WORDS = (
 def emit(
     kernel: ir.Kernel, uniforms: Sequence[Uniform], buffers: Sequence[ir.Buffer], math: str, title: str
 ) -> str:
-    printer = msl.prepared(Printer, kernel, uniforms, buffers, math)
-    loopnest.named(printer, WORDS)
-    loopnest.shell(
-        printer.out, identifier(kernel.name), printer.buffers, buffers, lambda: _columns(printer, kernel)
+    return loopnest.standing_alone(
+        kernel, uniforms, buffers, math, title, WORDS, lambda printer: _columns(printer, kernel)
     )
-    return msl.assembled(printer, uniforms, title)[0]
 
 
 def _columns(printer: Printer, kernel: ir.Kernel) -> None:

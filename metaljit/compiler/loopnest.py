@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from ..program import Uniform
 from . import ir
-from .msl import Text
+from .msl import Text, assembled, prepared
 from .msl_entry import RAN, store_lines
 from .msl_statements import Emitter, Printer
-from .spelling import Scope, storage_name
+from .spelling import Scope, identifier, storage_name
 
 WORDS = (
     "p", "status", "gid", "inside", "unit", "row", "columns", "blocks", "first", "last", "from", "to", "made", "begin",
@@ -43,6 +44,24 @@ def named(printer: Printer, words: Sequence[str]) -> None:
     printer.scope = Scope(*WORDS, *words, *printer.functions.values())
     printer.buffers = {key: printer.scope.new(name) for key, name in printer.buffers.items()}
     printer.vars = {}
+
+
+def standing_alone(
+    kernel: ir.Kernel,
+    uniforms: Sequence[Uniform],
+    buffers: Sequence[ir.Buffer],
+    math: str,
+    title: str,
+    words: Sequence[str],
+    nest: Callable[[Printer], None],
+    before: Sequence[str] = (),
+) -> str:
+    """A text of its own: the struct, the device functions, the lines `before`, and the function whose body `nest` writes."""
+    printer = prepared(Printer, kernel, uniforms, buffers, math)
+    named(printer, words)
+    printer.out.lines += before
+    shell(printer.out, identifier(kernel.name), printer.buffers, buffers, lambda: nest(printer))
+    return assembled(printer, uniforms, title)[0]
 
 
 def shell(

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from ..dtypes import DType
 from ..program import Uniform
-from . import ir, loopnest, msl
+from . import ir, loopnest
 from .msl_statements import Printer
 from .rownest import called
-from .spelling import identifier, type_name
+from .spelling import type_name
 
 HIGH, WIDE = 6, 16  # what the innermost loop keeps in registers
 ROWS, COLUMNS, DEPTH = 120, 256, 256  # of the blocks
@@ -30,15 +30,12 @@ WORDS = (
 def emit(
     kernel: ir.Kernel, uniforms: Sequence[Uniform], buffers: Sequence[ir.Buffer], math: str, title: str
 ) -> str:
-    printer = msl.prepared(Printer, kernel, uniforms, buffers, math)
-    loopnest.named(printer, WORDS)
     nest = kernel.nest
     assert isinstance(nest, ir.Tiled)
-    printer.out.lines += _innermost(nest.sum.type.scalar)
-    loopnest.shell(
-        printer.out, identifier(kernel.name), printer.buffers, buffers, lambda: _blocks(printer, kernel, nest)
-    )
-    return msl.assembled(printer, uniforms, title)[0]
+    return loopnest.standing_alone(
+        kernel, uniforms, buffers, math, title, WORDS, lambda printer: _blocks(printer, kernel, nest),
+        before=_innermost(nest.sum.type.scalar),
+    )  # fmt: skip
 
 
 def _innermost(type: DType) -> list[str]:

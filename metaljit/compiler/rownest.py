@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..program import Uniform
-from . import ir, loopnest, msl
+from . import ir, loopnest
 from .msl_statements import Printer
-from .spelling import identifier, literal, type_name
+from .spelling import literal, type_name
 
 ACCUMULATORS = 32
 WORDS = ("column", "lane", "lanes", "half")
@@ -21,12 +21,9 @@ WORDS = ("column", "lane", "lanes", "half")
 def emit(
     kernel: ir.Kernel, uniforms: Sequence[Uniform], buffers: Sequence[ir.Buffer], math: str, title: str
 ) -> str:
-    printer = msl.prepared(Printer, kernel, uniforms, buffers, math)
-    loopnest.named(printer, WORDS)
-    loopnest.shell(
-        printer.out, identifier(kernel.name), printer.buffers, buffers, lambda: _rows(printer, kernel)
+    return loopnest.standing_alone(
+        kernel, uniforms, buffers, math, title, WORDS, lambda printer: _rows(printer, kernel)
     )
-    return msl.assembled(printer, uniforms, title)[0]
 
 
 def _rows(printer: Printer, kernel: ir.Kernel) -> None:

@@ -7,28 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changes import added, changed
 
 import metaljit as mj
 
 
 def a(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).uniform(0.3, 2, shape).astype(np.float32)
-
-
-def changed(x: Any, key: Any, value: Any) -> Any:
-    if isinstance(x, mj.Traced):
-        return x.at[key].set(value)
-    x = x.copy()
-    x[key] = value
-    return x
-
-
-def added(x: Any, key: Any, value: Any) -> Any:
-    if isinstance(x, mj.Traced):
-        return x.at[key].add(value)
-    x = x.copy()
-    np.add.at(x, key, value)
-    return x
 
 
 AT: Any = np.array([2, 0, -1, 2], np.int32)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changes import added, changed
 
 import metaljit as mj
 from metaljit import ops
@@ -18,22 +19,6 @@ def a(*shape: int, seed: int = 0) -> Any:
 
 AT: Any = np.array([2, 0, -1, 2], np.int32)
 GRID: Any = np.array([[0, 3], [-2, 1]], np.int32)
-
-
-def changed(x: Any, key: Any, value: Any) -> Any:
-    if isinstance(x, mj.Traced):
-        return x.at[key].set(value)
-    x = x.copy()
-    x[key] = value
-    return x
-
-
-def added(x: Any, key: Any, value: Any) -> Any:
-    if isinstance(x, mj.Traced):
-        return x.at[key].add(value)
-    x = x.copy()
-    np.add.at(x, key, value)
-    return x
 
 
 def padded(mode: Any) -> Callable[[Any], Any]:

@@ -5,10 +5,11 @@ In: a loop whose values are read at the element's own index alone. Out: the valu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...dtypes import BOOL, I32, U32
+from ...frozen import frozen
 from ...source import Span
 from .. import ir
 from ..graph import Loop, Ref, Turns
@@ -27,87 +28,72 @@ def looped(
     composer: Composer, body: Body, node: Loop, indices: tuple[Typed, ...], known: Known, span: Span
 ) -> tuple[Typed, ...]:
     """All values of the loop at an index."""
-    graph = composer.graph
-    turns = graph.loops[node.scope]
-
-    def place(ref: Ref) -> tuple[Typed, ...]:
-        return indices if graph.nodes[ref].shape else ()
-
-    variables = []
-    for value, start in zip(turns.values, node.starts, strict=True):
-        first = composer.at(body, start, place(start), known)
-        var = body.var("value", graph.nodes[value].dtype)
-        body.mutable.add(var.number)
-        body.emit(ir.Declare(var, first.expr, span))
-        variables.append(var)
-    before = composer.reduced
-    composer.reduced = {
-        **before,
-        **{v: Typed(ir.Read(x)) for v, x in zip(turns.values, variables, strict=True)},
-    }
-    try:
-        if turns.count is not None:
-            _counted(composer, body, turns, variables, place, known, span)
-        else:
-            _while(composer, body, turns, variables, place, known, span)
-    finally:
-        composer.reduced = before
-    return tuple(Typed(ir.Read(v)) for v in variables)
+    return _Looped(composer, body, composer.graph.loops[node.scope], indices, span).values(node, known)
 
 
-def _counted(
-    composer: Composer,
-    body: Body,
-    turns: Turns,
-    variables: Sequence[ir.Var],
-    place: Callable[[Ref], tuple[Typed, ...]],
-    known: Known,
-    span: Span,
-) -> None:
-    assert turns.count is not None
-    count = convert(body, composer.at(body, turns.count, (), known), I32, span)
-    with body.nested() as block:
-        turn = body.var("turn", I32)
-        zero = Typed(ir.Const(0, I32))
-        if turns.turn is not None:
-            index = Typed(ir.Read(turn), loop_symbol(body, "turn", zero, count, 1))
-            composer.reduced = {**composer.reduced, turns.turn: index}
-        _turn(composer, body, turns, variables, place, dict(known), span)
-    body.emit(ir.For(turn, zero.expr, count.expr, 1, tuple(block), span))
+@frozen
+class _Looped:
+    """A loop at an index. `known` is what is computed before it, or before a turn."""
 
+    composer: Composer
+    body: Body
+    turns: Turns
+    indices: tuple[Typed, ...]
+    span: Span
 
-def _while(
-    composer: Composer,
-    body: Body,
-    turns: Turns,
-    variables: Sequence[ir.Var],
-    place: Callable[[Ref], tuple[Typed, ...]],
-    known: Known,
-    span: Span,
-) -> None:
-    assert turns.condition is not None
-    with body.nested() as before:
-        condition = convert(
-            body, composer.at(body, turns.condition, place(turns.condition), dict(known)), BOOL, span
-        )
-    with body.nested() as block:
-        _turn(composer, body, turns, variables, place, dict(known), span)
-    body.unit.sites.append(Site(AGAIN.format(turns.limit), span))
-    site, count = len(body.unit.sites) - 1, body.var("turns", U32)
-    body.emit(ir.Loop(tuple(before), condition.expr, tuple(block), span, count, site, turns.limit))
+    def values(self, node: Loop, known: Known) -> tuple[Typed, ...]:
+        composer, body, turns = self.composer, self.body, self.turns
+        variables = []
+        for value, start in zip(turns.values, node.starts, strict=True):
+            first = self._at(start, known)
+            var = body.var("value", composer.graph.nodes[value].dtype)
+            body.mutable.add(var.number)
+            body.emit(ir.Declare(var, first.expr, self.span))
+            variables.append(var)
+        before = composer.reduced
+        now = {v: Typed(ir.Read(x)) for v, x in zip(turns.values, variables, strict=True)}
+        composer.reduced = {**before, **now}
+        try:
+            if turns.count is not None:
+                self._counted(turns.count, variables, known)
+            else:
+                assert turns.condition is not None
+                self._while(turns.condition, variables, known)
+        finally:
+            composer.reduced = before
+        return tuple(Typed(ir.Read(v)) for v in variables)
 
+    def _at(self, ref: Ref, known: Known) -> Typed:
+        """A node at the loop's index; a number has none."""
+        place = self.indices if self.composer.graph.nodes[ref].shape else ()
+        return self.composer.at(self.body, ref, place, known)
 
-def _turn(
-    composer: Composer,
-    body: Body,
-    turns: Turns,
-    variables: Sequence[ir.Var],
-    place: Callable[[Ref], tuple[Typed, ...]],
-    known: Known,
-    span: Span,
-) -> None:
-    """All values after a turn are computed before one is changed."""
-    found = [composer.at(body, ref, place(ref), known) for ref in turns.after]
-    kept = [body.let("next", v, span) if len(found) > 1 else v for v in found]
-    for var, value in zip(variables, kept, strict=True):
-        body.set(var, value.expr, span)
+    def _counted(self, count: Ref, variables: Sequence[ir.Var], known: Known) -> None:
+        composer, body, turns = self.composer, self.body, self.turns
+        stop = convert(body, self._at(count, known), I32, self.span)
+        with body.nested() as block:
+            turn = body.var("turn", I32)
+            zero = Typed(ir.Const(0, I32))
+            if turns.turn is not None:
+                index = Typed(ir.Read(turn), loop_symbol(body, "turn", zero, stop, 1))
+                composer.reduced = {**composer.reduced, turns.turn: index}
+            self._turn(variables, dict(known))
+        body.emit(ir.For(turn, zero.expr, stop.expr, 1, tuple(block), self.span))
+
+    def _while(self, test: Ref, variables: Sequence[ir.Var], known: Known) -> None:
+        body, limit = self.body, self.turns.limit
+        with body.nested() as before:
+            condition = convert(body, self._at(test, dict(known)), BOOL, self.span)
+        with body.nested() as block:
+            self._turn(variables, dict(known))
+        body.unit.sites.append(Site(AGAIN.format(limit), self.span))
+        site, count = len(body.unit.sites) - 1, body.var("turns", U32)
+        body.emit(ir.Loop(tuple(before), condition.expr, tuple(block), self.span, count, site, limit))
+
+    def _turn(self, variables: Sequence[ir.Var], known: Known) -> None:
+        """All values after a turn are computed before one is changed."""
+        body = self.body
+        found = [self._at(ref, known) for ref in self.turns.after]
+        kept = [body.let("next", v, self.span) if len(found) > 1 else v for v in found]
+        for var, value in zip(variables, kept, strict=True):
+            body.set(var, value.expr, self.span)
