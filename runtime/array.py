@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from metaljit.dtypes import BF16, DTYPES, DType, from_numpy
 from metaljit.program import INDEX_MAX
 from metaljit.runtime.device import Buffer, Device, Operand, current, find
+from metaljit.runtime.memory import empty
 from metaljit.source import Diagnostic, LaunchFault, SizeError, TypeFault
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ def same_device(a: Array, b: Array) -> None:
 def allocate(device: Device, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """An array of undefined contents in the device's memory."""
     if device.in_place:
-        return Array(device, np.empty(shape, dtype), None)
+        return Array(device, empty(shape, dtype), None)
     count = dtype.itemsize
     for extent in shape:
         count *= extent

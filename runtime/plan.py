@@ -21,6 +21,7 @@ from metaljit.runtime.arguments import Plain, admit, scalar
 from metaljit.runtime.array import Array, allocate
 from metaljit.runtime.device import RAN, Device, Dispatch, Operand
 from metaljit.runtime.launch import Launcher, operand
+from metaljit.runtime.memory import empty
 from metaljit.runtime.profile import watched
 from metaljit.runtime.results import Memory, as_numpy
 from metaljit.runtime.shapes import Shape, bind, shape_of
@@ -188,7 +189,7 @@ def _endless(turns: _Turns) -> KernelAssertion:
 def _like(memory: Memory) -> Memory:
     if isinstance(memory, Array):
         return allocate(memory.device, memory.shape, memory.dtype)
-    return np.empty_like(memory)
+    return empty(memory.shape, memory.dtype)
 
 
 def _copied(memory: Memory) -> Memory:

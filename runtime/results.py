@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from metaljit.program import ArrayParam, Program
 from metaljit.runtime.array import Array, allocate, describe_dtype
 from metaljit.runtime.device import Device
+from metaljit.runtime.memory import empty
 from metaljit.runtime.shapes import Shape, fault
 from metaljit.source import LaunchFault, MetaljitError, ShapeError
 
@@ -39,12 +40,12 @@ class Outputs:
     def fresh(self, shapes: Sequence[Shape], arrays: Sequence[Memory]) -> list[Memory]:
         """New memory for every output."""
         if self.undefined:
-            return list(map(np.empty, shapes, self.dtypes))
+            return list(map(empty, shapes, self.dtypes))
         return [self._start(j, self._allocate(j, shapes[j]), arrays) for j in range(len(shapes))]
 
     def _allocate(self, j: int, shape: Shape) -> Memory:
         if self.device.in_place:
-            return np.empty(shape, self.dtypes[j])
+            return empty(shape, self.dtypes[j])
         return allocate(self.device, shape, self.dtypes[j])
 
     def _start(self, j: int, memory: Memory, arrays: Sequence[Memory]) -> Memory:

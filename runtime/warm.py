@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metaljit.dtypes import BOOL
 from metaljit.extents import Number
@@ -20,6 +22,7 @@ from metaljit.program import ScalarParam
 from metaljit.runtime.arguments import Plain
 from metaljit.runtime.array import Array
 from metaljit.runtime.device import RAN, Checked, Device, Words
+from metaljit.runtime.memory import LEAST, empty
 from metaljit.runtime.profile import active
 from metaljit.runtime.shapes import Shape
 from metaljit.source import MetaljitError
@@ -70,6 +73,7 @@ class Warm:
         "_count",
         "_device",
         "_dtypes",
+        "_empty",
         "_env",
         "_failure",
         "_operands",
@@ -93,6 +97,10 @@ class Warm:
         self._checked, self._pack, self._count = checked, pack, count
         self._scalars, self._env, self._failure, self._device = scalars, env, failure, device
         self._shapes, self._dtypes = results
+        sizes = [prod(shape) * dtype.itemsize for shape, dtype in zip(*results, strict=True)]
+        self._empty: Callable[[Shape, np.dtype[Any]], NDArray[Any]] = (
+            empty if max(sizes, default=0) >= LEAST else np.empty
+        )
         self._operands = picker(order)
 
     def __call__(self, args: tuple[Any, ...], out: Any) -> Any:
@@ -106,7 +114,7 @@ class Warm:
                 return NotImplemented
             numbers.append(number)
         if out is None:
-            results: Any = tuple(map(np.empty, self._shapes, self._dtypes))
+            results: Any = tuple(map(self._empty, self._shapes, self._dtypes))
         else:
             results = out if type(out) is tuple else (out,)
             if len(results) != len(self._shapes) or (results is out and len(out) == 1):

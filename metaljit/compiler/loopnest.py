@@ -16,11 +16,13 @@ from .msl import Text, assembled, prepared
 from .msl_entry import RAN, store_lines
 from .msl_statements import Emitter, Printer
 from .spelling import Scope, identifier, storage_name
+from .usage import approximates
 
 WORDS = (
     "p", "status", "gid", "inside", "unit", "row", "columns", "blocks", "first", "last", "from", "to", "made", "begin",
     "end", "block",
 )  # fmt: skip
+AT_ONCE = 4  # vectors of elements whose polynomials are computed side by side
 
 
 def emit(kernel: ir.Kernel, text: Text, printer: Printer, buffers: Sequence[ir.Buffer], inner: int) -> str:
@@ -207,6 +209,9 @@ def _inner(
     if skipped:
         # the few elements at the border: vectors of them cost compile time and gain nothing
         out.line("#pragma clang loop vectorize(disable) unroll(disable)")
+    elif approximates(kernel):
+        # a polynomial waits for itself; several elements at once fill the time
+        out.line(f"#pragma clang loop interleave_count({AT_ONCE})")
     single = len(positions) == 1
     index = printer.declare(positions[0]).split()[-1] if single else printer.scope.new("column")
     with out.block(f"for (int {index} = int({first}); {index} < int({last}); ++{index})"):

@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import TypeAlias, assert_never
 
 from ..frozen import mutable
+from ..operations import OPERATIONS
 from . import ir
 
 
@@ -126,6 +127,13 @@ def usage(body: Sequence[ir.Stmt], functions: dict[str, Usage]) -> Usage:
                 case _:
                     pass
     return found
+
+
+def approximates(kernel: ir.Kernel) -> bool:
+    """Whether a function is evaluated that has no exact formula: a long chain of operations, each waiting for the last."""
+    bodies = [kernel.body, *(f.body for f in kernel.functions)]
+    found = (x for b in bodies for s in walk(b) for top in expressions(s) for x in walk_expressions(top))
+    return any(isinstance(x, ir.Apply) and OPERATIONS[x.op].ulp > 1 for x in found)
 
 
 Costs: TypeAlias = Mapping[str, tuple[int, int]]
