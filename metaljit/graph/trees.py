@@ -1,7 +1,7 @@
 """Nested arguments and results: dicts, lists, tuples and dataclasses of arrays and numbers.
 
 In: a value. Out: its leaves with the paths to them, and a structure that builds the like of it from other leaves. Leaves are
-what is no container; a structure is hashable, since it is part of a signature.
+what is no container; None is an empty one. A structure is hashable, since it is part of a signature.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def flatten(value: Any, path: str = "") -> tuple[list[tuple[str, Any]], Structur
 
 
 def _parts(value: Any) -> list[tuple[Any, Any]] | None:
+    if value is None:
+        return []
     if type(value) is dict:
         return list(value.items())
     if type(value) in (list, tuple) or (isinstance(value, tuple) and hasattr(value, "_fields")):
@@ -43,6 +45,8 @@ def rebuilt(structure: Structure, leaves: Iterator[Any]) -> Any:
     if structure is None:
         return next(leaves)
     kind, keys, inner = structure
+    if kind is type(None):
+        return None
     values = [rebuilt(s, leaves) for s in inner]
     if kind is dict:
         return dict(zip(keys, values, strict=True))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from samples import LAYOUTS, Array, assert_same, laid_out, sample
 
 import metaljit as mj
-from metaljit.stdlib_ops import reference
+from metaljit.stdlib_ops.reference import bits as reference
 
 INTEGERS = [np.dtype(f"{kind}{width}") for kind in "ui" for width in (1, 2, 4, 8)]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from samples import BF16, LAYOUTS, Array, arrays, assert_close, assert_same, laid_out, sample, shapes
 
 import metaljit as mj
-from metaljit.stdlib_ops import reference
+from metaljit.stdlib_ops.reference import stencil as reference
 from metaljit.stdlib_ops.stencil import MODES
 
 F = np.float32

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from samples import BF16, LAYOUTS, Array, arrays, assert_same, laid_out, sample
 
 import metaljit as mj
-from metaljit.stdlib_ops import reference
 from metaljit.stdlib_ops.pooling import INDEX_MODES
+from metaljit.stdlib_ops.reference import pooling as reference
 
 F = np.float32
 NUMBERS = [*(np.dtype(f"{k}{w}") for k in "ui" for w in (1, 2, 4, 8)), np.dtype(np.float16), BF16]

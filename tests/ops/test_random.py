@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from samples import Array, assert_same
 
 import metaljit as mj
-from metaljit.stdlib_ops import reference
+from metaljit.stdlib_ops.reference import random as reference
 
 random: Any = mj.ops.random  # Any: wrong arguments are passed on purpose
 WORD = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1, 2**31, 2**32 - 2, 2**32 - 1])

@@ -40,9 +40,13 @@ def test_the_memory_of_a_dead_result_is_the_next_result() -> None:
     del first
     assert kept() == SIDE * SIDE * 4
     second = memory.empty((SIDE * 2, SIDE // 2), np.dtype(np.int32))
-    assert address(second) == place and kept() == 0
-    assert second.shape == (SIDE * 2, SIDE // 2) and second.dtype == np.int32
-    assert second.flags.writeable and second.flags.aligned and second.flags.c_contiguous
+    assert address(second) == place
+    assert kept() == 0
+    assert second.shape == (SIDE * 2, SIDE // 2)
+    assert second.dtype == np.int32
+    assert second.flags.writeable
+    assert second.flags.aligned
+    assert second.flags.c_contiguous
 
 
 @pytest.mark.parametrize(
@@ -67,7 +71,8 @@ def test_a_view_keeps_the_memory(view: Any) -> None:
 
 def test_small_results_are_numpys_own() -> None:
     a = memory.empty((7, 3), F32)
-    assert a.base is None and a.shape == (7, 3)
+    assert a.base is None
+    assert a.shape == (7, 3)
     del a
     assert kept() == 0
 
