@@ -165,8 +165,8 @@ def _row(cells: Sequence[str]) -> list[str]:
 
 
 INTRODUCTION = """\
-`metaljit.ops` is the library of operations on arrays that is written in metaljit's own language. Each takes NumPy arrays, which gives
-NumPy arrays, device arrays, which gives device arrays, and the arrays of a traced function, where it is fused with what stands
-around it and has its derivative. `metaljit ops` lists them, `metaljit ops NAME` prints the entry of one.
+`metaljit.ops` is the library of operations on arrays that is written in metaljit's own language. Each takes NumPy arrays,
+which gives NumPy arrays, device arrays, which gives device arrays, and the arrays of a traced function, where it is fused
+with what stands around it and has its derivative. `metaljit ops` lists them, `metaljit ops NAME` prints the entry of one.
 
 64-bit floats are refused: Apple's GPUs have none."""
