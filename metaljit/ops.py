@@ -12,15 +12,20 @@ if TYPE_CHECKING:
     from .stdlib_ops import random as random
     from .stdlib_ops.bits import hamming_distance as hamming_distance
     from .stdlib_ops.pooling import max_pool as max_pool
+    from .stdlib_ops.random import dropout as dropout
     from .stdlib_ops.stencil import laplacian as laplacian
 
 FAMILIES = {
     "stencil": ("laplacian",),
     "bits": ("hamming_distance",),
     "pooling": ("max_pool",),
+    "random": ("dropout",),
 }
 # Families that are a module of ops by themselves.
-MODULES = {"random": ("bits", "philox_state", "skip", "state_from")}
+_RANDOM = (
+    "bernoulli bits from_mpsgraph integers normal philox_state skip split state_from to_mpsgraph truncated_normal uniform"
+)
+MODULES = {"random": tuple(_RANDOM.split())}
 
 __all__ = [*(name for names in FAMILIES.values() for name in names), *MODULES]
 
