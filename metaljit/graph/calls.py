@@ -12,7 +12,7 @@ from ..compiler.lower.instance import bound, instance
 from ..dtypes import Vec
 from ..extents import Extent, Lit, Sym
 from ..source import Diagnostic, TypeFault
-from .traced import Trace, Traced, user_span
+from .traced import Size, Trace, Traced, user_span
 
 if TYPE_CHECKING:
     from ..arguments import Argument
@@ -60,6 +60,8 @@ def _scalar(trace: Trace, value: Any, type: Any) -> Any:
         return tuple(np.asarray(value).tolist())
     if isinstance(value, Traced):
         return value.ref
+    if isinstance(value, Size):
+        return trace.count(value.extent, type).ref
     return trace.node(g.Fill(value.item() if isinstance(value, np.generic) else value, type)).ref
 
 
@@ -68,6 +70,8 @@ def _as_extent(name: str, value: Any) -> dict[str, Extent]:
     if isinstance(value, Traced):
         node = value.node
         return {name: Sym(node.name)} if isinstance(node, g.Number) else {}
+    if isinstance(value, Size):
+        return {name: value.extent}
     if isinstance(value, int | np.integer):
         return {name: Lit(int(value))}
     return {}
