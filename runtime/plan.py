@@ -57,7 +57,7 @@ class _Run:
     """A step for given extents. `slots` are the places of its arrays, `numbers` those of its scalars."""
 
     launcher: Launcher
-    dispatch: Dispatch
+    dispatch: Dispatch | None  # None: there is nothing to compute
     pack: Callable[[Sequence[tuple[Plain, ...]]], bytes]
     slots: tuple[int, ...]
     numbers: tuple[int, ...]
@@ -115,6 +115,8 @@ class _State:
         memories, numbers = self.memories, self.numbers
         for place in run.zeroed:
             as_numpy(memories[place]).fill(0)  # type: ignore[arg-type]
+        if run.dispatch is None:
+            return
         operands: list[Operand] = [operand(memories[k]) for k in run.slots]  # type: ignore[arg-type]
         launcher = run.launcher
         dispatch = watched(run.dispatch, launcher.label, launcher.program, self.env, launcher.device)
@@ -307,12 +309,12 @@ class PlanLauncher:
                 bound.append(self._turns(step, env, last, when))
                 continue
             launcher = self._launchers[id(step)]
-            found = launcher.bound(env)
-            if found is not None:  # else there is nothing to compute
+            dispatch, pack = launcher.bound(env) or (None, _packs_nothing)
+            if dispatch is not None or step.zeroed:  # a sum of nothing is 0
                 slots = tuple(self._place[n] for n in step.arrays)
                 numbers = tuple(self._number[n] for n in step.numbers)
                 zeroed = tuple(self._place[n] for n in step.zeroed)
-                bound.append(_Run(launcher, *found, slots, numbers, last, zeroed, when))
+                bound.append(_Run(launcher, dispatch, pack, slots, numbers, last, zeroed, when))
         return tuple(bound)
 
     def _turns(
@@ -336,6 +338,10 @@ class PlanLauncher:
         if name in self._number:
             return _Source(self._number[name], True)
         return _Source(self._place[name], False)
+
+
+def _packs_nothing(numbers: Sequence[tuple[Plain, ...]]) -> bytes:
+    return b""
 
 
 def _repeats(steps: Sequence[Step | Repeat]) -> Iterator[Repeat]:

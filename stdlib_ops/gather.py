@@ -33,7 +33,8 @@ def gather_nd(x: Operand, indices: Operand, *, batch_dims: int = 0, out_of_range
 
     Raises TypeFault for float64 and for other indices, ShapeError where shapes do not go together, LaunchFault for an
     index out of range with "error".
-    Compare: MPSGraph `gatherND`; PyTorch `x[i, j]`; TensorFlow `tf.gather_nd`; NumPy `x[tuple(np.moveaxis(indices, -1, 0))]`.
+    Compare: MPSGraph `gatherND`; PyTorch `x[i, j]`; TensorFlow `tf.gather_nd`;
+    NumPy `x[tuple(np.moveaxis(indices, -1, 0))]`.
 
     Example:
         >>> import numpy as np
@@ -184,7 +185,9 @@ def refuse_outside_axis(op: str, flat: Any, at: Any, axis: int) -> None:
     """LaunchFault where an index names no element along the axis."""
     bad = np.argwhere(np.asarray(mj.stdlib.gather.outside(flat, at)))
     if len(bad):
-        refuse(op, f"`indices` has {np.asarray(at)[tuple(bad[0])]}, and axis {axis} has {flat.shape[1]} elements")
+        refuse(
+            op, f"`indices` has {np.asarray(at)[tuple(bad[0])]}, and axis {axis} has {flat.shape[1]} elements"
+        )
 
 
 def along_axis(op: str, x: Any, indices: Any, axis: int) -> tuple[Any, Any, int]:

@@ -71,7 +71,9 @@ def axis_of(op: str, given: Any, rank: int, name: str = "axis") -> int:
     """The axis meant by `axis`, counted from the front."""
     axis = whole(op, name, given, -rank)
     if axis >= rank:
-        refuse(op, f"`{name}` is {axis}, and the array has {rank} axes", f"axes go from {-rank} to {rank - 1}")
+        refuse(
+            op, f"`{name}` is {axis}, and the array has {rank} axes", f"axes go from {-rank} to {rank - 1}"
+        )
     return axis % rank
 
 

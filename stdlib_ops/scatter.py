@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, bool_, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
+from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
 from metaljit.stdlib_ops.gather import (
     ELEMENTS,
     along_axis,
@@ -65,7 +65,9 @@ def scatter_nd(
     check_array("scatter_nd", "updates", updates, ELEMENTS, "numbers or bools")
     check_indices("scatter_nd", indices)
     extents = tuple(n if not isinstance(n, int) else whole("scatter_nd", "shape", n, 0) for n in shape)
-    return _updated("scatter_nd", zeros_like(updates, extents), indices, updates, mode, batch_dims, out_of_range)
+    return _updated(
+        "scatter_nd", zeros_like(updates, extents), indices, updates, mode, batch_dims, out_of_range
+    )
 
 
 def scatter_nd_update(
@@ -148,7 +150,13 @@ def put_along_axis(
     try:
         values = spread(values, tuple(indices.shape))
     except ValueError:
-        refuse(op, f"`values` of shape {values.shape} is not broadcast to {indices.shape}", "", "op-shape", mj.ShapeError)
+        refuse(
+            op,
+            f"`values` of shape {values.shape} is not broadcast to {indices.shape}",
+            "",
+            "op-shape",
+            mj.ShapeError,
+        )
     flat, at = as_three(x, k), as_three(indices, k)
     check = out_of_range == "error"
     if check and not is_traced(x) and not is_traced(indices):

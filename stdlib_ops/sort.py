@@ -58,7 +58,7 @@ def argsort(x: Operand, axis: int = -1, *, descending: bool = False) -> Any:
 
 
 def top_k(x: Operand, k: int, axis: int = -1, *, largest: bool = True) -> Any:
-    """The `k` largest elements along an axis, or with `largest` false the smallest, and where they stand: `(values, indices)`.
+    """`(values, indices)` of the `k` largest elements along an axis, or with `largest` false of the smallest.
 
     x: array of any dtype with at least one axis. NaN is larger than all numbers. k: from 1 to the elements along the axis.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from golden import Case
+
 import metaljit as mj
 from calls.common import Call, Results
-from golden import Case
 
 
 def policy(case: Case, ignored: str) -> str:
