@@ -34,7 +34,7 @@ def cases(draw: st.DrawFn, mode: str) -> tuple[Array, Array, Array, int]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_scatter_nd_update(device: str, mode: str, data: st.DataObject) -> None:
     x, at, updates, batch = data.draw(cases(mode))
@@ -51,7 +51,7 @@ def test_scatter_nd_update(device: str, mode: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("mode", ["set", "add", "max"])
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_put_along_axis(device: str, mode: str, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-2, 1))
@@ -151,7 +151,7 @@ U = np.zeros((2, 4), np.float32)
         (lambda: ops.put_along_axis(F, AT, F[0, 0]), "op-shape", "axis 0"),
         (lambda: ops.put_along_axis(F[:1], AT, F[:1]), "op-shape", "of `x`"),
         (lambda: ops.put_along_axis(F, AT[:1], F[:, :3]), "op-shape", "not broadcast"),
-        (lambda: ops.put_along_axis(F, AT[:1] + 9, F[0], out_of_range="error"), "op-argument", "has 9"),
+        (lambda: ops.put_along_axis(F, AT[:1] + 9, F[0, :1], out_of_range="error"), "op-argument", "has 9"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call: Any, slug: str, words: str) -> None:
@@ -169,10 +169,15 @@ def test_what_makes_no_sense_is_refused(call: Any, slug: str, words: str) -> Non
 def test_a_planted_mistake_is_found(mutate: Any, old: str, new: str) -> None:
     mutate("scatter", old, new)
     with pytest.raises(AssertionError):
-        test_many_updates_of_few_places("cpu")
-        compare_sub()
+        compare_all()
 
 
-def compare_sub() -> None:
-    x, at, new = np.array([1, 2, 3], np.int64), np.array([[1], [0]]), np.array([5, 7], np.int64)
-    assert_same(ops.scatter_nd_update(x, at, new, mode="sub"), np.array([-6, -3, 3]))
+def compare_all() -> None:
+    x, at, new = (
+        np.array([1, 2, 3], np.int64),
+        np.array([[2], [0], [2], [-1]]),
+        np.array([5, 7, 6, 9], np.int64),
+    )
+    for mode in ("set", "sub"):
+        want = reference.scatter_nd_update(x, at, new, mode=mode)
+        assert_same(ops.scatter_nd_update(x, at, new, mode=mode), want)
