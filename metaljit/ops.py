@@ -11,13 +11,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .stdlib_ops import random as random
     from .stdlib_ops.bits import hamming_distance as hamming_distance
+    from .stdlib_ops.gather import embedding as embedding
+    from .stdlib_ops.gather import gather_nd as gather_nd
+    from .stdlib_ops.gather import take as take
+    from .stdlib_ops.gather import take_along_axis as take_along_axis
     from .stdlib_ops.pooling import max_pool as max_pool
     from .stdlib_ops.random import dropout as dropout
+    from .stdlib_ops.scatter import put_along_axis as put_along_axis
+    from .stdlib_ops.scatter import scatter_nd as scatter_nd
+    from .stdlib_ops.scatter import scatter_nd_update as scatter_nd_update
+    from .stdlib_ops.sort import argsort as argsort
+    from .stdlib_ops.sort import sort as sort
+    from .stdlib_ops.sort import top_k as top_k
     from .stdlib_ops.stencil import laplacian as laplacian
 
 FAMILIES = {
     "stencil": ("laplacian",),
+    "gather": ("gather_nd", "take", "take_along_axis", "embedding"),
+    "scatter": ("scatter_nd", "scatter_nd_update", "put_along_axis"),
     "bits": ("hamming_distance",),
+    "sort": ("sort", "argsort", "top_k"),
     "pooling": ("max_pool",),
     "random": ("dropout",),
 }

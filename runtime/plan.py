@@ -57,7 +57,7 @@ class _Run:
     """A step for given extents. `slots` are the places of its arrays, `numbers` those of its scalars."""
 
     launcher: Launcher
-    dispatch: Dispatch
+    dispatch: Dispatch | None  # None: there is nothing to compute
     pack: Callable[[Sequence[tuple[Plain, ...]]], bytes]
     slots: tuple[int, ...]
     numbers: tuple[int, ...]
@@ -119,6 +119,8 @@ class _State:
             as_numpy(memories[place]).fill(0)  # type: ignore[arg-type]
         for place, source in run.copied:
             as_numpy(memories[place])[...] = as_numpy(memories[source])  # type: ignore[arg-type]
+        if run.dispatch is None:
+            return
         operands: list[Operand] = [operand(memories[k]) for k in run.slots]  # type: ignore[arg-type]
         launcher = run.launcher
         dispatch = watched(run.dispatch, launcher.label, launcher.program, run.env, launcher.device)
@@ -315,13 +317,13 @@ class PlanLauncher:
                 continue
             launcher = self._launchers[id(step)]
             own = step.within(env)
-            found = launcher.bound(own)
-            if found is not None:  # else there is nothing to compute
+            dispatch, pack = launcher.bound(own) or (None, _packs_nothing)
+            if dispatch is not None or step.zeroed or step.copied:  # a sum of nothing is 0
                 slots = tuple(self._place[n] for n in step.arrays)
                 numbers = tuple(self._number[n] for n in step.numbers)
                 zeroed = tuple(self._place[n] for n in step.zeroed)
                 copied = tuple((self._place[n], self._place[source]) for n, source in step.copied)
-                bound.append(_Run(launcher, *found, slots, numbers, own, last, zeroed, copied, when))
+                bound.append(_Run(launcher, dispatch, pack, slots, numbers, own, last, zeroed, copied, when))
         return tuple(bound)
 
     def _turns(
@@ -345,6 +347,10 @@ class PlanLauncher:
         if name in self._number:
             return _Source(self._number[name], True)
         return _Source(self._place[name], False)
+
+
+def _packs_nothing(numbers: Sequence[tuple[Plain, ...]]) -> bytes:
+    return b""
 
 
 def _repeats(steps: Sequence[Step | Repeat]) -> Iterator[Repeat]:
