@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .stdlib_ops import random as random
+    from .stdlib_ops.activations import erf as erf
+    from .stdlib_ops.activations import gelu as gelu
+    from .stdlib_ops.activations import relu as relu
+    from .stdlib_ops.activations import sigmoid as sigmoid
+    from .stdlib_ops.activations import silu as silu
+    from .stdlib_ops.activations import softplus as softplus
+    from .stdlib_ops.activations import tanh as tanh
     from .stdlib_ops.bits import hamming_distance as hamming_distance
     from .stdlib_ops.pooling import max_pool as max_pool
     from .stdlib_ops.stencil import laplacian as laplacian
@@ -18,6 +25,7 @@ FAMILIES = {
     "stencil": ("laplacian",),
     "bits": ("hamming_distance",),
     "pooling": ("max_pool",),
+    "activations": ("relu", "gelu", "sigmoid", "silu", "softplus", "tanh", "erf"),
 }
 # Families that are a module of ops by themselves.
 MODULES = {"random": ("bits", "philox_state", "skip", "state_from")}

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import metaljit as mj
+from metaljit.lang import bf16, f16, f32
 
 Operand: TypeAlias = "NDArray[Any] | mj.Array"
+FLOATS = (f16, bf16, f32)
 
 
 def refuse(
@@ -65,6 +67,22 @@ def whole(op: str, name: str, value: Any, least: int) -> int:
     if number < least:
         refuse(op, f"`{name}` is at least {least} and got {number}")
     return number
+
+
+def number(op: str, name: str, value: Any, holds: Callable[[float], bool], what: str) -> float:
+    """The float `value`, for which `holds` is true: it is `what`."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        refuse(op, f"`{name}` is {what} and got {value!r}")
+    if not holds(found):
+        refuse(op, f"`{name}` is {what} and got {value!r}")
+    return found
+
+
+def positive(op: str, name: str, value: Any) -> float:
+    """The float `value`, above 0."""
+    return number(op, name, value, lambda v: v > 0, "a positive number")
 
 
 def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
