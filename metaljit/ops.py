@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from .stdlib_ops.activations import softplus as softplus
     from .stdlib_ops.activations import tanh as tanh
     from .stdlib_ops.bits import hamming_distance as hamming_distance
+    from .stdlib_ops.losses import log_softmax as log_softmax
+    from .stdlib_ops.losses import nll as nll
+    from .stdlib_ops.losses import softmax as softmax
+    from .stdlib_ops.losses import softmax_cross_entropy as softmax_cross_entropy
+    from .stdlib_ops.norms import batch_norm as batch_norm
+    from .stdlib_ops.norms import layer_norm as layer_norm
+    from .stdlib_ops.norms import local_response_norm as local_response_norm
+    from .stdlib_ops.norms import rms_norm as rms_norm
     from .stdlib_ops.pooling import max_pool as max_pool
     from .stdlib_ops.stencil import laplacian as laplacian
 
@@ -26,6 +34,8 @@ FAMILIES = {
     "bits": ("hamming_distance",),
     "pooling": ("max_pool",),
     "activations": ("relu", "gelu", "sigmoid", "silu", "softplus", "tanh", "erf"),
+    "losses": ("softmax", "log_softmax", "softmax_cross_entropy", "nll"),
+    "norms": ("layer_norm", "rms_norm", "batch_norm", "local_response_norm"),
 }
 # Families that are a module of ops by themselves.
 MODULES = {"random": ("bits", "philox_state", "skip", "state_from")}
