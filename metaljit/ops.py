@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from .stdlib_ops.norms import layer_norm as layer_norm
     from .stdlib_ops.norms import local_response_norm as local_response_norm
     from .stdlib_ops.norms import rms_norm as rms_norm
+    from .stdlib_ops.optim import adadelta as adadelta
+    from .stdlib_ops.optim import adam as adam
+    from .stdlib_ops.optim import momentum as momentum
+    from .stdlib_ops.optim import optimizer_state as optimizer_state
+    from .stdlib_ops.optim import rmsprop as rmsprop
+    from .stdlib_ops.optim import sgd as sgd
     from .stdlib_ops.pooling import max_pool as max_pool
     from .stdlib_ops.stencil import laplacian as laplacian
 
@@ -36,6 +42,7 @@ FAMILIES = {
     "activations": ("relu", "gelu", "sigmoid", "silu", "softplus", "tanh", "erf"),
     "losses": ("softmax", "log_softmax", "softmax_cross_entropy", "nll"),
     "norms": ("layer_norm", "rms_norm", "batch_norm", "local_response_norm"),
+    "optim": ("sgd", "momentum", "adam", "adadelta", "rmsprop", "optimizer_state"),
 }
 # Families that are a module of ops by themselves.
 MODULES = {"random": ("bits", "philox_state", "skip", "state_from")}

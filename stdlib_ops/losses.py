@@ -102,10 +102,12 @@ def _log_softmax_rule(axes: Axes) -> Callable[[Any], Any]:
     return _ruled(forward, backward)
 
 
-def _ruled(forward: Callable[[Any], tuple[Any, Any]], backward: Callable[[Any, Any], Any]) -> Any:
-    rule = mj.custom_vjp(lambda x: forward(x)[0])
+def _ruled(
+    forward: Callable[[Any], tuple[Any, Any]], backward: Callable[[Any, Any], Any]
+) -> Callable[[Any], Any]:
+    rule: Any = mj.custom_vjp(lambda x: forward(x)[0])
     rule.defvjp(forward, backward)
-    return rule
+    return rule  # type: ignore[no-any-return]
 
 
 # ---- losses ----

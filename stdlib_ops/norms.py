@@ -68,8 +68,8 @@ def layer_norm(
     eps: added to the variance, which is divided by the number of elements.
 
     Returns an array of the shape and dtype of `x`.
-    Raises TypeFault for other dtypes, ShapeError for a weight or bias of another shape, LaunchFault for an axis that `x` does
-    not have and for an `eps` below 0.
+    Raises TypeFault for other dtypes, ShapeError for a weight or bias of another shape, LaunchFault for an axis that `x`
+    does not have and for an `eps` below 0.
     Compare: MPSGraph `normalization`; PyTorch `F.layer_norm`; TensorFlow `tf.keras.layers.LayerNormalization`.
 
     Example:
