@@ -24,6 +24,7 @@ from metaljit.stdlib_ops.operands import FLOATS, check_array, number, refuse
 
 Tree = Any  # nested containers of arrays
 State = dict[str, Any]
+Stepped = tuple[Tree, State]
 
 SLOTS = {
     "momentum": ("velocity",),
@@ -115,7 +116,7 @@ def momentum(
     momentum: float = 0.9,
     nesterov: bool = False,
     weight_decay: float = 0.0,
-) -> tuple[Tree, State]:
+) -> Stepped:
     """One step of gradient descent with momentum: `velocity = momentum * velocity + g`, then `p - lr * velocity`.
 
     params, grads: as in `sgd`; weight decay adds `weight_decay * p` to the derivative.
@@ -138,9 +139,9 @@ def momentum(
     op = "momentum"
     state = _state(op, params, state)
     _check(op, params, grads, state, lr)
-    return steps.momentum(
-        params, grads, state, lr, _share(op, "momentum", momentum), _decay(op, weight_decay), bool(nesterov)
-    )  # type: ignore[no-any-return]
+    kept, decay = _share(op, "momentum", momentum), _decay(op, weight_decay)
+    found: Stepped = steps.momentum(params, grads, state, lr, kept, decay, bool(nesterov))
+    return found
 
 
 def adam(
@@ -154,7 +155,7 @@ def adam(
     weight_decay: float = 0.0,
     decoupled: bool = False,
     amsgrad: bool = False,
-) -> tuple[Tree, State]:
+) -> Stepped:
     """One step of Adam, or of AdamW.
 
     With t steps, this one counted: `mean = b1 * mean + (1 - b1) * g`, `square = b2 * square + (1 - b2) * g²`, then
@@ -163,8 +164,8 @@ def adam(
 
     params, grads: as in `sgd`.
     state: what the step before gave, with `mean`, `square` and `step`; None before the first one.
-    weight_decay: `weight_decay * p` is added to the derivative; or if `decoupled` (AdamW), `lr * weight_decay * p` is taken from
-        the parameter.
+    weight_decay: `weight_decay * p` is added to the derivative; or if `decoupled` (AdamW), `lr * weight_decay * p` is taken
+        from the parameter.
     amsgrad: the largest square so far divides, which the state has as `square_max`.
 
     Returns the parameters after the step, and the state.
@@ -189,9 +190,10 @@ def adam(
         refuse(op, f"`betas` takes two numbers and got {betas!r}")
     shares = [_share(op, "betas", b) for b in betas]
     # Computed here, in double precision: 1 - 0.999 in f32 has four digits.
-    numbers = [(b, 1 - b, log(b) if b else -inf) for b in shares]
+    (_, *first), second = [(b, 1 - b, log(b) if b else -inf) for b in shares]
     least, decay = number(op, "eps", eps, lambda v: v >= 0, "at least 0"), _decay(op, weight_decay)
-    return steps.adam(params, grads, state, lr, *numbers, least, decay, bool(decoupled))  # type: ignore[no-any-return]
+    found: Stepped = steps.adam(params, grads, state, lr, tuple(first), second, least, decay, bool(decoupled))
+    return found
 
 
 def adadelta(
@@ -203,9 +205,10 @@ def adadelta(
     rho: float = 0.9,
     eps: float = 1e-6,
     weight_decay: float = 0.0,
-) -> tuple[Tree, State]:
-    """One step of Adadelta: `square = rho * square + (1 - rho) * g²`, `d = sqrt(step_square + eps) / sqrt(square + eps) * g`,
-    `step_square = rho * step_square + (1 - rho) * d²`, then `p - lr * d`.
+) -> Stepped:
+    """One step of Adadelta: `square = rho * square + (1 - rho) * g²`,
+    `d = sqrt(step_square + eps) / sqrt(square + eps) * g`, `step_square = rho * step_square + (1 - rho) * d²`, then
+    `p - lr * d`.
 
     params, grads: as in `sgd`; weight decay adds `weight_decay * p` to the derivative.
     state: what the step before gave, with `square` and `step_square`; None before the first one.
@@ -228,7 +231,10 @@ def adadelta(
     state = _state(op, params, state)
     _check(op, params, grads, state, lr)
     share, least = _share(op, "rho", rho), number(op, "eps", eps, lambda v: v >= 0, "at least 0")
-    return steps.adadelta(params, grads, state, lr, (share, 1 - share), least, _decay(op, weight_decay))  # type: ignore[no-any-return]
+    found: Stepped = steps.adadelta(
+        params, grads, state, lr, (share, 1 - share), least, _decay(op, weight_decay)
+    )
+    return found
 
 
 def rmsprop(
@@ -242,7 +248,7 @@ def rmsprop(
     weight_decay: float = 0.0,
     momentum: float = 0.0,
     centered: bool = False,
-) -> tuple[Tree, State]:
+) -> Stepped:
     """One step of RMSProp: `square = alpha * square + (1 - alpha) * g²`, then `p - lr * g / (sqrt(square) + eps)`.
 
     params, grads: as in `sgd`; weight decay adds `weight_decay * p` to the derivative.
@@ -269,7 +275,10 @@ def rmsprop(
     _check(op, params, grads, state, lr)
     share, least = _share(op, "alpha", alpha), number(op, "eps", eps, lambda v: v >= 0, "at least 0")
     kept = _share(op, "momentum", momentum) or None
-    return steps.rmsprop(params, grads, state, lr, (share, 1 - share), least, _decay(op, weight_decay), kept)  # type: ignore[no-any-return]
+    found: Stepped = steps.rmsprop(
+        params, grads, state, lr, (share, 1 - share), least, _decay(op, weight_decay), kept
+    )
+    return found
 
 
 # ---- checks ----

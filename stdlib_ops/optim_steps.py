@@ -69,8 +69,8 @@ def adam(
     decay: Any,
     decoupled: bool,
 ) -> tuple[Tree, State]:
-    """`first` and `second` are triples: beta, 1 - beta, and the logarithm of beta."""
-    (b1, c1, log1), (b2, c2, log2) = first, second
+    """`first` has 1 - beta and the logarithm of beta, `second` has its beta before these."""
+    (c1, log1), (b2, c2, log2) = first, second
     step = state["step"] + 1
     t = step.astype(np.float32)
     rate = lr / -np.expm1(t * log1)
