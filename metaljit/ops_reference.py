@@ -40,8 +40,10 @@ class Entry:
 
 def families() -> dict[str, tuple[str, ...]]:
     """The ops of each family, as they are called."""
-    inner = {module: tuple(f"{module}.{n}" for n in names) for module, names in ops.MODULES.items()}
-    return {**ops.FAMILIES, **inner}
+    found = dict(ops.FAMILIES)
+    for module, names in ops.MODULES.items():
+        found[module] = (*found.pop(module, ()), *(f"{module}.{n}" for n in names))
+    return found
 
 
 def entries(family: str) -> Iterator[Entry]:

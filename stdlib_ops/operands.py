@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import metaljit as mj
+from metaljit.lang import bf16, f16, f32
 
 Operand: TypeAlias = "NDArray[Any] | mj.Array"
+FLOATS = (f16, bf16, f32)
 
 
 def refuse(
@@ -53,7 +55,13 @@ def dtype_of(op: str, given: Any, allowed: Sequence[Any]) -> np.dtype[Any]:
     if found is None or all(found != t.numpy for t in allowed):
         names = ", ".join(t.numpy.name for t in allowed)
         if found == np.float64:
-            refuse(op, "`dtype` is float64, and Apple GPUs have no 64-bit floats", f"there are {names}", "no-f64", mj.TypeFault)
+            refuse(
+                op,
+                "`dtype` is float64, and Apple GPUs have no 64-bit floats",
+                f"there are {names}",
+                "no-f64",
+                mj.TypeFault,
+            )
         refuse(op, f"`dtype` is one of {names}, not {given!r}", slug="op-dtype", error=mj.TypeFault)
     return found
 
@@ -77,6 +85,22 @@ def axis_of(op: str, given: Any, rank: int, name: str = "axis") -> int:
             op, f"`{name}` is {axis}, and the array has {rank} axes", f"axes go from {-rank} to {rank - 1}"
         )
     return axis % rank
+
+
+def number(op: str, name: str, value: Any, holds: Callable[[float], bool], what: str) -> float:
+    """The float `value`, for which `holds` is true: it is `what`."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        refuse(op, f"`{name}` is {what} and got {value!r}")
+    if not holds(found):
+        refuse(op, f"`{name}` is {what} and got {value!r}")
+    return found
+
+
+def positive(op: str, name: str, value: Any) -> float:
+    """The float `value`, above 0."""
+    return number(op, name, value, lambda v: v > 0, "a positive number")
 
 
 def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:

@@ -179,9 +179,13 @@ def truncated_normal(
     draw, kind = _draw(op, state, shape), dtype_of(op, dtype, _FLOATS)
     mean, stddev = draw.parameter("mean", mean, kind), draw.parameter("stddev", stddev, kind)
     if _is_inverse(op, sampling):
-        bounds = [None if v is None else draw.parameter(n, v, kind) for n, v in (("low", low), ("high", high))]
+        bounds = [
+            None if v is None else draw.parameter(n, v, kind) for n, v in (("low", low), ("high", high))
+        ]
         if all(isinstance(v, float | int) for v in (low, high)) and not low < high:
-            refuse(op, f"no number is between `low` {low} and `high` {high}", "the first is less than the second")
+            refuse(
+                op, f"no number is between `low` {low} and `high` {high}", "the first is less than the second"
+            )
         return draw.returned(_inverse_normal(draw.words(), mean, stddev, *bounds, 2.0, kind))
     if low is not None or high is not None:
         refuse(op, "sampling='box_muller' keeps what is within two standard deviations, and takes no `low` and `high`",
@@ -220,11 +224,15 @@ def integers(
     holds, last = np.iinfo(kind), _whole(op, "high", high) - (not endpoint)
     if not holds.min <= _whole(op, "low", low) <= last <= holds.max:
         text = f"low={low}, high={high}{', endpoint=True' if endpoint else ''}"
-        refuse(op, f"there are no numbers of {kind.name} from {text}", f"they go from {holds.min} to {holds.max}")
+        refuse(
+            op, f"there are no numbers of {kind.name} from {text}", f"they go from {holds.min} to {holds.max}"
+        )
     found = draw.integers(np.dtype(f"u{kind.itemsize}"))
     many = last - low + 1
     least = low % 2 ** (8 * kind.itemsize)
-    return draw.returned(_ranged(found, *map(found.dtype.type, (least, many % 2 ** (8 * kind.itemsize))), kind))
+    return draw.returned(
+        _ranged(found, *map(found.dtype.type, (least, many % 2 ** (8 * kind.itemsize))), kind)
+    )
 
 
 def bernoulli(state: Operand, shape: Shape, p: Any = 0.5) -> tuple[Any, Any]:
@@ -282,7 +290,13 @@ def dropout(x: Operand, rate: Any, state: Operand, *, scale: bool = True) -> tup
         return _dropped(x, rate, 1 / (1 - rate) if scale else 1.0, state)  # type: ignore[no-any-return]
     check_array("dropout", "rate", rate, _FLOATS, "a number, or a float array without axes")
     if len(rate.shape):
-        refuse("dropout", f"`rate` is one number and has shape {tuple(rate.shape)}", "", "op-shape", mj.ShapeError)
+        refuse(
+            "dropout",
+            f"`rate` is one number and has shape {tuple(rate.shape)}",
+            "",
+            "op-shape",
+            mj.ShapeError,
+        )
     return _dropped(x, rate, None if scale else 1.0, state)  # type: ignore[no-any-return]
 
 
@@ -379,12 +393,20 @@ class Draw:
         given = tuple(value.shape)
         own = self.shape[len(self.shape) - len(given) :]
         if len(given) > len(self.shape) or any(n != 1 and n != m for n, m in zip(given, own, strict=True)):
-            refuse(self.op, f"`{name}` of shape {given} does not broadcast to {self.shape}", "", "op-shape", mj.ShapeError)
+            refuse(
+                self.op,
+                f"`{name}` of shape {given} does not broadcast to {self.shape}",
+                "",
+                "op-shape",
+                mj.ShapeError,
+            )
         return value
 
     def is_plain(self, kind: np.dtype[Any], *numbers: Any) -> bool:
         """Whether a kernel of four float32 values at a time can do all of it."""
-        return current_trace() is None and kind == np.float32 and all(isinstance(n, np.float32) for n in numbers)
+        return (
+            current_trace() is None and kind == np.float32 and all(isinstance(n, np.float32) for n in numbers)
+        )
 
     def returned(self, values: Any) -> tuple[Any, Any]:
         return values, _moved(self.state, self.count)
@@ -454,12 +476,12 @@ def _scaled(normals: Any, mean: Any, stddev: Any, kind: Any) -> Any:
 
 
 @mj.jit(static=["reach", "kind"])
-def _inverse_normal(
-    words: Any, mean: Any, stddev: Any, low: Any, high: Any, reach: float, kind: Any
-) -> Any:
+def _inverse_normal(words: Any, mean: Any, stddev: Any, low: Any, high: Any, reach: float, kind: Any) -> Any:
     """Normal numbers within bounds by the inverse of their distribution; a bound of None is `reach` standard deviations away."""
     least, most = (
-        np.float32(far) if v is None else (v.astype(np.float32) - mean.astype(np.float32)) / stddev.astype(np.float32)
+        np.float32(far)
+        if v is None
+        else (v.astype(np.float32) - mean.astype(np.float32)) / stddev.astype(np.float32)
         for v, far in ((low, -reach), (high, reach))
     )
     below, above = (_twice_share(v) for v in (least, most))

@@ -54,7 +54,7 @@ def fuse(
         if not deciding:
             break
         reasons |= dict.fromkeys(deciding, "kernels run only where it holds")
-    return Fusion(tuple(_groups(graph, stored, reasons, own, when, wholes, fused)), decisions, feet)
+    return Fusion(tuple(_groups(graph, stored, reasons, feet, own, when, wholes, fused)), decisions, feet)
 
 
 def _decisions(
@@ -78,6 +78,7 @@ def _groups(
     graph: Graph,
     stored: set[Ref],
     reasons: Mapping[Ref, str],
+    feet: Mapping[Ref, Footprint],
     own: Mapping[Ref, float],
     when: Mapping[Ref, When],
     wholes: Sequence[Ref],
@@ -86,7 +87,10 @@ def _groups(
     parts = {ref: [r for r in sorted(stored) if whole(graph, r) == ref] for ref in wholes}
     rest = stored - {r for of in parts.values() for r in of}
     if fused:
-        groups = by_rows(graph.reading(stored - rest), rest, frozenset(reasons), own, when)
+        apart = {r for r in rest if r in feet and feet[r].alone}  # an element of theirs is no turn of a row
+        groups = [alone(graph, r, stored) for r in sorted(apart)]
+        rest -= apart
+        groups += by_rows(graph.reading(stored - rest), rest, frozenset(reasons), own, when)
     else:
         groups = [alone(graph, r, stored) for r in sorted(rest)]
     groups += [Group(tuple(of), _memory(graph, ref, stored)) for ref, of in parts.items() if of]
