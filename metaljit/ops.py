@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from .stdlib_ops import random as random
     from .stdlib_ops.bits import hamming_distance as hamming_distance
     from .stdlib_ops.pooling import max_pool as max_pool
+    from .stdlib_ops.rnn import gru as gru
+    from .stdlib_ops.rnn import lstm as lstm
+    from .stdlib_ops.rnn import rnn as rnn
     from .stdlib_ops.stencil import laplacian as laplacian
 
 FAMILIES = {
     "stencil": ("laplacian",),
     "bits": ("hamming_distance",),
     "pooling": ("max_pool",),
+    "rnn": ("rnn", "lstm", "gru"),
 }
 # Families that are a module of ops by themselves.
 MODULES = {"random": ("bits", "philox_state", "skip", "state_from")}

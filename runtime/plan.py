@@ -174,7 +174,8 @@ class _State:
         return replaced, filled
 
     def _fill(self, memory: Memory | None, row: Memory | None, at: int) -> None:
-        assert memory is not None and row is not None
+        assert memory is not None
+        assert row is not None
         whole = as_numpy(memory)
         if -len(whole) <= at < len(whole):
             whole[at] = as_numpy(row)

@@ -99,36 +99,33 @@ def gru_cell(order: str, reset_after: bool, flipped: bool) -> Cell:
 
 @frozen
 class Walk:
-    """A cell, and the direction in which it goes along a sequence."""
+    """A cell, and the direction in which it goes along a sequence. The gates `biased` have a bias of their product."""
 
     cell: Cell
     reverse: bool
+    biased: tuple[int, ...] = ()
 
     def __call__(
         self, inputs: Traced, weights: Traced, bias: Traced, states: Several
     ) -> tuple[Traced, Several]:
         """The first state after each step (T, N, H), and the last states, each (N, H).
 
-        inputs: (T, N, blocks, H), weights: (blocks, H, H), bias: (H,) or None, which gates in `apart` get beside the
-        product; states: before the first step.
+        inputs: (T, N, blocks, H), weights: (blocks, H, H), bias: (blocks that are `biased`, H), or () where none is,
+        states: before the first step.
         """
-        given = () if bias is None else (bias,)
 
-        def run(inputs: Traced, weights: Traced, states: Several, *bias: Traced) -> Any:
-            return self._forward(inputs, weights, states, bias)[0]
-
-        def forward(inputs: Traced, weights: Traced, states: Several, *bias: Traced) -> Any:
-            value, kept = self._forward(inputs, weights, states, bias)
+        def forward(inputs: Traced, weights: Traced, bias: Traced, states: Several) -> Any:
+            value, kept = self._forward(inputs, weights, bias, states)
             return value, (inputs, weights, states, value[0], *kept)
 
-        rule = mj.custom_vjp(run)
-        rule.defvjp(forward, lambda kept, found: self._backward(*kept, *found, has_bias=bool(given)))
-        return rule(inputs, weights, list(states), *given)  # type: ignore[no-any-return]
+        rule = mj.custom_vjp(lambda *args: self._forward(*args)[0])
+        rule.defvjp(forward, lambda kept, found: self._backward(*kept, *found))
+        return rule(inputs, weights, bias, list(states))  # type: ignore[no-any-return]
 
     def _place(self, turn: Traced, count: Traced) -> Traced:
         return count - 1 - turn if self.reverse else turn
 
-    def _forward(self, inputs: Traced, weights: Traced, states: Several, bias: Sequence[Traced]) -> Any:
+    def _forward(self, inputs: Traced, weights: Traced, bias: Traced, states: Several) -> Any:
         cell, count = self.cell, inputs.shape[0]
         blocks = range(len(cell.order))
         across = mj.stop_gradient(
@@ -143,8 +140,11 @@ class Walk:
             for phase in cell.phases:
                 left = cell.left(phase, found, state)
                 for b in phase.blocks:
-                    product = left @ across[b]
-                    found[b] = product + (bias[0] if bias else 0) if b in cell.apart else parts[b] + product
+                    found[b] = left @ across[b]
+                    if b in self.biased:
+                        found[b] = found[b] + bias[self.biased.index(b)]
+                    if b not in cell.apart:
+                        found[b] = parts[b] + found[b]
             new = cell.new(found, [parts[b] for b in cell.apart], state)  # type: ignore[arg-type]
             rows = zip([first, *others, *sums], [*new, *found], strict=True)
             filled = [array.at[t].set(row) for array, row in rows]
@@ -157,7 +157,7 @@ class Walk:
 
     def _backward(
         self, inputs: Traced, weights: Traced, states: Several, first: Traced, others: Several, sums: Several,
-        by_first: Traced, by_last: Several, *, has_bias: bool,
+        by_first: Traced, by_last: Several,
     ) -> tuple[Any, ...]:  # fmt: skip
         cell, (count, rows, _, size) = self.cell, inputs.shape
         blocks, seen = range(len(cell.order)), [first, *others]
@@ -192,12 +192,9 @@ class Walk:
             for b in phase.blocks:
                 by_weights[b] = by_sums[b].reshape(count * rows, size).T @ left
         apart = dict(zip(cell.apart, by_apart, strict=True))
-        found = (
-            np.stack([apart.get(b, by_sums[b]) for b in blocks], axis=2),
-            np.stack(by_weights, axis=0),
-            by_states,
-        )
-        return (*found, by_sums[cell.apart[0]].sum(axis=(0, 1))) if has_bias else found
+        bias = np.stack([by_sums[b].sum(axis=(0, 1)) for b in self.biased]) if self.biased else ()
+        by_inputs = np.stack([apart.get(b, by_sums[b]) for b in blocks], axis=2)
+        return by_inputs, np.stack(by_weights, axis=0), bias, by_states
 
 
 def _rows(weights: Traced, blocks: Sequence[int]) -> Traced:
