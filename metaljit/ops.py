@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from .stdlib_ops.sort import argsort as argsort
     from .stdlib_ops.sort import sort as sort
     from .stdlib_ops.sort import top_k as top_k
+    from .stdlib_ops.rnn import gru as gru
+    from .stdlib_ops.rnn import lstm as lstm
+    from .stdlib_ops.rnn import rnn as rnn
     from .stdlib_ops.stencil import laplacian as laplacian
 
 FAMILIES = {
@@ -58,6 +61,7 @@ FAMILIES = {
     "losses": ("softmax", "log_softmax", "softmax_cross_entropy", "nll"),
     "norms": ("layer_norm", "rms_norm", "batch_norm", "local_response_norm"),
     "optim": ("sgd", "momentum", "adam", "adadelta", "rmsprop", "optimizer_state"),
+    "rnn": ("rnn", "lstm", "gru"),
 }
 # Families that are a module of ops by themselves.
 _RANDOM = "bernoulli bits from_mpsgraph integers normal philox_state skip split state_from to_mpsgraph truncated_normal uniform"

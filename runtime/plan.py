@@ -75,9 +75,11 @@ class _Turns:
     starts: tuple[int, ...]
     values: tuple[int, ...]
     after: tuple[int, ...]
+    rows: tuple[Extent | None, ...]
     results: tuple[int, ...]
     steps: tuple[_Run | _Turns, ...]
     turn: int | None
+    number: str  # what the turn's number is called
     count: int | _Source | None
     test: tuple[_Run | _Turns, ...]
     condition: int
@@ -131,10 +133,9 @@ class _State:
     def _repeat(self, turns: _Turns) -> None:
         """What a turn writes is the next one's values, and takes the memory of those before the last."""
         memories = self.memories
-        for value, start in zip(turns.values, turns.starts, strict=True):
-            memories[value] = memories[start]
         ours: dict[int, list[Memory]] = {}
-        for place, value in zip(turns.after, turns.values, strict=True):
+        replaced, filled = self._begun(turns)
+        for place, value in replaced:
             memory, first = memories[place], memories[value]
             assert first is not None
             ours[place] = [memory if memory is not None else _like(first)]
@@ -150,10 +151,40 @@ class _State:
             if turns.turn is not None:
                 self.numbers[turns.turn] = (done,)
             self.run(turns.steps)
-            for value, place in zip(turns.values, turns.after, strict=True):
+            for place, value, at in filled:
+                self._fill(
+                    memories[value], memories[place], int(evaluate(at, {**self.env, turns.number: done}))
+                )
+            for place, value in replaced:
                 memories[value] = memories[place]
             done += 1
         self._hand_on(turns, ours, done)
+
+    def _begun(self, turns: _Turns) -> tuple[list[tuple[int, int]], list[tuple[int, int, Extent]]]:
+        """Gives the values what they start with; of them those that turns replace, and those that are filled by rows.
+
+        These are written in place, so in memory that nobody else looks at.
+        """
+        replaced, filled = [], []
+        taken: set[int] = set()
+        for start, value, place, at in zip(turns.starts, turns.values, turns.after, turns.rows, strict=True):
+            memory = self.memories[start]
+            assert memory is not None
+            if at is None:
+                replaced.append((place, value))
+            else:
+                memory = memory if start in turns.last and start not in taken else _copied(memory)
+                taken.add(start)
+                filled.append((place, value, at))
+            self.memories[value] = memory
+        return replaced, filled
+
+    def _fill(self, memory: Memory | None, row: Memory | None, at: int) -> None:
+        assert memory is not None
+        assert row is not None
+        whole = as_numpy(memory)
+        if -len(whole) <= at < len(whole):
+            whole[at] = as_numpy(row)
 
     def _skip(self, turns: _Turns) -> None:
         """Memory for results that nobody will look at."""
@@ -334,9 +365,10 @@ class PlanLauncher:
 
         count: int | _Source | None = int(evaluate(step.count, env)) if step.count is not None else None
         return _Turns(
-            places(step.starts), places(step.values), places(step.after), places(step.results),
+            places(step.starts), places(step.values), places(step.after), step.rows, places(step.results),
             self._bound(step.steps, env),
             self._number[step.turn] if step.turn else None,
+            step.turn,
             self._source(step.counted) if step.counted else count,
             self._bound(step.test, env),
             self._place[step.condition] if step.condition else -1,

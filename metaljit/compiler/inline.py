@@ -40,14 +40,14 @@ from .graph import (
 
 def inlined(graph: Graph, refs: Sequence[Ref], by: Mapping[Ref, Ref]) -> list[Ref]:
     """The nodes, computed from `by[r]` wherever they were computed from `r`."""
-    return _Inline(graph, dict(by)).all(refs)
+    return Inline(graph, dict(by)).all(refs)
 
 
 def counted(graph: Graph, loop: Ref, count: Ref) -> Ref:
     """The loop once more, with another number of turns."""
     node = graph.nodes[loop]
     assert isinstance(node, Loop)
-    made = _Inline(graph, {}).loop(node)
+    made = Inline(graph, {}).loop(node)
     graph.loops[made.scope] = replace(graph.loops[made.scope], count=count)
     outer = (*(r for r in made.outer if r != graph.loops[node.scope].count), count)
     return graph.add(replace(made, outer=outer), graph.spans[loop])
@@ -62,7 +62,9 @@ def dependent(graph: Graph, refs: Sequence[Ref], on: Mapping[Ref, object] | froz
     return found
 
 
-class _Inline:
+class Inline:
+    """What is asked for by and by, of which each node is made once; `done` has what stands for what, to begin with."""
+
     def __init__(self, graph: Graph, done: dict[Ref, Ref]) -> None:
         self.graph, self.done = graph, done
         self._rules: dict[int, int] = {}
@@ -135,7 +137,7 @@ class _Inline:
         inner = dict(self.done) | dict(zip(old.values, values, strict=True))
         if old.turn is not None and turn is not None:
             inner[old.turn] = turn
-        body = _Inline(graph, inner)
+        body = Inline(graph, inner)
         after = body.all(old.after)
         (condition,) = body.all([old.condition]) if old.condition is not None else (None,)
         count = self._new(old.count) if old.count is not None else None

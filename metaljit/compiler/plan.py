@@ -14,6 +14,7 @@ from ..frozen import frozen, mutable
 from ..program import ArrayParam, Place, Plan, Repeat, Requirement, Role, ScalarParam, Step, When
 from ..source import TypeFault
 from . import fuse, ir
+from .carried import filled, pruned
 from .fuse_groups import Group, whole
 from .fuse_places import Footprint
 from .graph import (
@@ -75,6 +76,7 @@ def plan(
 ) -> Planned:
     """The plan of a graph. `params` are its `Input`s and `Number`s in the order of the call."""
     different = list(dict.fromkeys(results))
+    graph = pruned(graph, different)
     names = dict(zip(different, parameters.result_names(len(different)), strict=True))
     planner = _Planner(name, math, fused)
     try:
@@ -188,7 +190,9 @@ class _Planner:
         turns = graph.loops[node.scope]
         inner = graph.reading([*turns.values, *group.reads])
         title = f"a turn of the loop in line {graph.spans[ref].line}"
-        after = {r: f"{TEMPORARY}{node.scope}.{r}" for r in turns.after}
+        rows = filled(inner, turns)
+        written = [rows[k].of if k in rows else r for k, r in enumerate(turns.after)]
+        after = {r: f"{TEMPORARY}{node.scope}.{r}" for r in written}
         results = [f"{TEMPORARY}{ref}.{k}" for k in range(len(node.starts))]
         for r in group.roots:
             results[_part(graph, r)] = made[r]
@@ -203,7 +207,8 @@ class _Planner:
         return Repeat(
             starts=tuple(names[r] for r in node.starts),
             values=tuple(_read(inner, r, names) for r in turns.values),
-            after=tuple(after[r] for r in turns.after),
+            after=tuple(after[r] for r in written),
+            rows=tuple(rows[k].at if k in rows else None for k in range(len(written))),
             results=tuple(results),
             steps=self.region(inner, title, after, names),
             turn=inner.nodes[turns.turn].name if turns.turn is not None else "",  # type: ignore[union-attr]

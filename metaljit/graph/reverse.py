@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from ..compiler import graph as g
-from ..compiler.inline import counted, dependent, inlined
+from ..compiler.inline import counted, inlined
 from ..dtypes import F32
 from . import joins
 from .adjoints import adjoint
@@ -36,7 +36,7 @@ class _Reverse:
         self.trace, self.graph, self.asked = trace, trace.graph, asked
         self.sums: dict[g.Ref, Traced] = {}
         self.parts: dict[g.Ref, dict[int, Traced]] = {}
-        self.active = dependent(self.graph, list(results), asked)
+        self.active = self._dependent(results, asked)
         for ref, value in results.items():
             self._add(ref, value)
 
@@ -50,6 +50,23 @@ class _Reverse:
         finally:
             self.trace.place = before
         return {ref: self.sums[ref] for ref in self.asked if ref in self.sums}
+
+    def _dependent(self, results: Iterable[g.Ref], asked: frozenset[g.Ref]) -> set[g.Ref]:
+        """What is computed from nodes that are asked about; results of a rule from its arguments, too."""
+        behind: dict[g.Ref, tuple[g.Ref, ...]] = {}
+        todo = [*results]
+        while todo:
+            ref = todo.pop()
+            if ref not in behind:
+                node = self.graph.nodes[ref]
+                more = self.graph.rules[node.rule].arguments if isinstance(node, g.Ruled) else ()
+                behind[ref] = (*g.operands(node), *more)
+                todo += behind[ref]
+        found: set[g.Ref] = set()
+        for ref in sorted(behind):
+            if ref in asked or any(of in found for of in behind[ref]):
+                found.add(ref)
+        return found
 
     def _add(self, ref: g.Ref, value: Traced) -> None:
         node = self.graph.nodes[ref]
