@@ -53,7 +53,13 @@ def dtype_of(op: str, given: Any, allowed: Sequence[Any]) -> np.dtype[Any]:
     if found is None or all(found != t.numpy for t in allowed):
         names = ", ".join(t.numpy.name for t in allowed)
         if found == np.float64:
-            refuse(op, "`dtype` is float64, and Apple GPUs have no 64-bit floats", f"there are {names}", "no-f64", mj.TypeFault)
+            refuse(
+                op,
+                "`dtype` is float64, and Apple GPUs have no 64-bit floats",
+                f"there are {names}",
+                "no-f64",
+                mj.TypeFault,
+            )
         refuse(op, f"`dtype` is one of {names}, not {given!r}", slug="op-dtype", error=mj.TypeFault)
     return found
 

@@ -186,7 +186,10 @@ def _pair(convention: str, seed: Any) -> tuple[int, int]:
 def _of_global_seed(seed: Any) -> tuple[int, int]:
     """The seeds that TensorFlow's op takes, from the global one, its own, and how many ops before it had none."""
     if not isinstance(seed, Sequence) or len(seed) not in (2, 3) or (len(seed) == 3 and seed[1] is not None):
-        refuse("random.philox_state", f"the convention 'set_seed' takes (global, op) or (global, None, k) and got {seed!r}")
+        refuse(
+            "random.philox_state",
+            f"the convention 'set_seed' takes (global, op) or (global, None, k) and got {seed!r}",
+        )
     first, own = (None if s is None else _number("seed", s) for s in seed[:2])
     if own is None:
         if first is None:
