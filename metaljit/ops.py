@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from .stdlib_ops.optim import sgd as sgd
     from .stdlib_ops.pooling import max_pool as max_pool
     from .stdlib_ops.random import dropout as dropout
+    from .stdlib_ops.rnn import gru as gru
+    from .stdlib_ops.rnn import lstm as lstm
+    from .stdlib_ops.rnn import rnn as rnn
     from .stdlib_ops.scatter import put_along_axis as put_along_axis
     from .stdlib_ops.scatter import scatter_nd as scatter_nd
     from .stdlib_ops.scatter import scatter_nd_update as scatter_nd_update
     from .stdlib_ops.sort import argsort as argsort
     from .stdlib_ops.sort import sort as sort
     from .stdlib_ops.sort import top_k as top_k
-    from .stdlib_ops.rnn import gru as gru
-    from .stdlib_ops.rnn import lstm as lstm
-    from .stdlib_ops.rnn import rnn as rnn
     from .stdlib_ops.stencil import laplacian as laplacian
 
 FAMILIES = {
