@@ -56,7 +56,7 @@ def bits(state: Operand, shape: Shape, dtype: Any = np.uint32) -> tuple[Any, Any
     >>> from metaljit import ops
     >>> values, state = ops.random.bits(ops.random.philox_state(1234), 3)
     >>> values
-    array([2904878260,  123641736, 1684110864], dtype=uint32)
+    array([1680725959,  110001726, 2756217324], dtype=uint32)
     """
     draw = draws.draw("random.bits", state, shape)
     return draw.returned(draw.integers(dtype_of("random.bits", dtype, _INTEGERS)))
@@ -328,10 +328,10 @@ def split(state: Operand, count: int) -> tuple[Any, Any]:
     >>> from metaljit import ops
     >>> states, state = ops.random.split(ops.random.philox_state(11), 2)
     >>> states
-    array([[         0,          0,          0,          0,  674931298,
-             162590171],
-           [         0,          0,          0,          0, 1026171899,
-            3530881308]], dtype=uint32)
+    array([[         0,          0,          0,          0, 2700470914,
+             162590354],
+           [         0,          0,          0,          0, 3974291451,
+            3530892127]], dtype=uint32)
     """
     check_state("random.split", state)
     if not draws.is_extent(count):
