@@ -9,13 +9,14 @@ from statistics import median
 
 import metaljit as mj
 
-from . import cooperative, graphs, hamming, laplacian, matmul, max_pool, overhead, philox, reductions
+from . import cooperative, graphs, hamming, laplacian, matmul, max_pool, normals, overhead, philox, reductions
 from .timing import Measured, Work, measure
 
 WORKS: dict[str, Callable[[], Work]] = {
     "laplacian": laplacian.work,
     "hamming": hamming.work,
     "philox": philox.work,
+    **normals.WORKS,
     "max_pool": max_pool.work,
     "matmul": cooperative.matmul,
     "sums": cooperative.sums,

@@ -64,8 +64,22 @@ FAMILIES = {
     "rnn": ("rnn", "lstm", "gru"),
 }
 # Families that are a module of ops by themselves.
-_RANDOM = "bernoulli bits from_mpsgraph integers normal philox_state skip split state_from to_mpsgraph truncated_normal uniform"
-MODULES = {"random": tuple(_RANDOM.split())}
+MODULES = {
+    "random": (
+        "philox_state",
+        "state_from",
+        "to_mpsgraph",
+        "from_mpsgraph",
+        "bits",
+        "uniform",
+        "normal",
+        "truncated_normal",
+        "integers",
+        "bernoulli",
+        "split",
+        "skip",
+    )
+}
 
 __all__ = [*(name for names in FAMILIES.values() for name in names), *MODULES]
 
