@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from calls import bits, gather, philox, pooling, stencil
+from calls import bits, gather, philox, pooling, shape, stencil
 from calls.common import Call
 
 OPS: dict[tuple[str, str], Call] = {}
-for family in (bits, gather, philox, pooling, stencil):
+for family in (bits, gather, philox, pooling, shape, stencil):
     OPS |= family.OPS
