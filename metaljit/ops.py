@@ -50,8 +50,7 @@ FAMILIES = {
     "scatter": ("scatter_nd", "scatter_nd_update", "put_along_axis"),
     "bits": ("hamming_distance",),
     "shape": ("expand_dims", "squeeze", "reshape", "transpose", "flip", "broadcast_to", "slice", "split"),
-    "arrange": ("concatenate", "stack", "tile", "repeat", "roll", "where", "one_hot", "space_to_depth",
-                "depth_to_space", "coordinates", "arange", "linspace"),  # fmt: skip
+    "arrange": (
         "concatenate",
         "stack",
         "tile",

@@ -1,7 +1,7 @@
 """Ops that see an array with another shape; none of them computes.
 
-In: an array. Out: a view of it where NumPy has one: NumPy's own of a NumPy array, index arithmetic in a trace, and for an array on a
-device one that shares its memory if the elements lie there in this order, else a copy.
+In: an array. Out: a view of it where NumPy has one: NumPy's own of a NumPy array, index arithmetic in a trace, and for
+an array on a device one that shares its memory if the elements lie there in this order, else a copy.
 """
 
 from __future__ import annotations
