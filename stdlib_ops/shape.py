@@ -212,8 +212,9 @@ def slice(
     key: list[Any] = [_builtin_slice(*k) for k in zip(start, stop, steps, strict=True)]
     for k in gone:
         at = start[k] or 0
-        if not -x.shape[k] <= at < x.shape[k]:
-            refuse("slice", f"`squeeze` takes element {at} of axis {k}, which has {x.shape[k]}")
+        n = x.shape[k]
+        if not (at < n if at >= 0 else n >= -at):
+            refuse("slice", f"`squeeze` takes element {at} of axis {k}, which has {n}")
         key[k] = at
     return viewed(x, lambda v: v[tuple(key)])
 
