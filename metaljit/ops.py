@@ -28,6 +28,17 @@ if TYPE_CHECKING:
     from .stdlib_ops.gather import take as take
     from .stdlib_ops.gather import take_along_axis as take_along_axis
     from .stdlib_ops.pooling import max_pool as max_pool
+    from .stdlib_ops.reduce import all as all
+    from .stdlib_ops.reduce import any as any
+    from .stdlib_ops.reduce import argmax as argmax
+    from .stdlib_ops.reduce import argmin as argmin
+    from .stdlib_ops.reduce import logsumexp as logsumexp
+    from .stdlib_ops.reduce import max as max
+    from .stdlib_ops.reduce import mean as mean
+    from .stdlib_ops.reduce import min as min
+    from .stdlib_ops.reduce import prod as prod
+    from .stdlib_ops.reduce import sum as sum
+    from .stdlib_ops.reduce import var as var
     from .stdlib_ops.scatter import put_along_axis as put_along_axis
     from .stdlib_ops.scatter import scatter_nd as scatter_nd
     from .stdlib_ops.scatter import scatter_nd_update as scatter_nd_update
@@ -64,6 +75,7 @@ FAMILIES = {
         "arange",
         "linspace",
     ),
+    "reduce": ("sum", "prod", "max", "min", "mean", "var", "all", "any", "argmax", "argmin", "logsumexp"),
     "sort": ("sort", "argsort", "top_k"),
     "pooling": ("max_pool",),
 }

@@ -89,7 +89,9 @@ def test_in_a_trace_on_a_device_and_their_derivatives(device: str, name: str) ->
     g = np.random.default_rng(1).uniform(-1, 1, want(x).shape).astype(np.float32)
     summed = np.zeros(24, np.float32)
     np.add.at(summed, want(places).astype(np.int64).reshape(-1), g.reshape(-1))
-    np.testing.assert_allclose(mj.vjp(lambda x: call(x), x)[1](g)[0].reshape(-1), summed, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        mj.vjp(lambda x: call(x), x)[1](g)[0].reshape(-1), summed, rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", MOVES)
