@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from .stdlib_ops.reduce import prod as prod
     from .stdlib_ops.reduce import sum as sum
     from .stdlib_ops.reduce import var as var
+    from .stdlib_ops.scan import cummax as cummax
+    from .stdlib_ops.scan import cummin as cummin
+    from .stdlib_ops.scan import cumprod as cumprod
+    from .stdlib_ops.scan import cumsum as cumsum
     from .stdlib_ops.scatter import put_along_axis as put_along_axis
     from .stdlib_ops.scatter import scatter_nd as scatter_nd
     from .stdlib_ops.scatter import scatter_nd_update as scatter_nd_update
@@ -76,6 +80,7 @@ FAMILIES = {
         "linspace",
     ),
     "reduce": ("sum", "prod", "max", "min", "mean", "var", "all", "any", "argmax", "argmin", "logsumexp"),
+    "scan": ("cumsum", "cumprod", "cummax", "cummin"),
     "sort": ("sort", "argsort", "top_k"),
     "pooling": ("max_pool",),
 }

@@ -1,8 +1,8 @@
 """Reductions over any axes.
 
-In: an array and axes. Out: an array without them. All are reductions of traced functions: 16-bit floats are summed in f32 and
-rounded once, sums are cut into pieces, so that their error hardly grows with the number of elements, and mean, variance and
-logsumexp of rows are one kernel.
+In: an array and axes. Out: an array without them. All are reductions of traced functions: 16-bit floats are summed in f32
+and rounded once; sums are cut into pieces, so that their error hardly grows with the number of elements; and mean, variance
+and logsumexp of rows are one kernel.
 """
 
 from __future__ import annotations
