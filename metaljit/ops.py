@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from .stdlib_ops.activations import silu as silu
     from .stdlib_ops.activations import softplus as softplus
     from .stdlib_ops.activations import tanh as tanh
+    from .stdlib_ops.arrange import arange as arange
+    from .stdlib_ops.arrange import concatenate as concatenate
+    from .stdlib_ops.arrange import coordinates as coordinates
+    from .stdlib_ops.arrange import depth_to_space as depth_to_space
+    from .stdlib_ops.arrange import linspace as linspace
+    from .stdlib_ops.arrange import one_hot as one_hot
+    from .stdlib_ops.arrange import repeat as repeat
+    from .stdlib_ops.arrange import roll as roll
+    from .stdlib_ops.arrange import space_to_depth as space_to_depth
+    from .stdlib_ops.arrange import stack as stack
+    from .stdlib_ops.arrange import tile as tile
+    from .stdlib_ops.arrange import where as where
     from .stdlib_ops.bits import hamming_distance as hamming_distance
     from .stdlib_ops.gather import embedding as embedding
     from .stdlib_ops.gather import gather_nd as gather_nd
@@ -41,9 +53,32 @@ if TYPE_CHECKING:
     from .stdlib_ops.rnn import gru as gru
     from .stdlib_ops.rnn import lstm as lstm
     from .stdlib_ops.rnn import rnn as rnn
+    from .stdlib_ops.reduce import all as all
+    from .stdlib_ops.reduce import any as any
+    from .stdlib_ops.reduce import argmax as argmax
+    from .stdlib_ops.reduce import argmin as argmin
+    from .stdlib_ops.reduce import logsumexp as logsumexp
+    from .stdlib_ops.reduce import max as max
+    from .stdlib_ops.reduce import mean as mean
+    from .stdlib_ops.reduce import min as min
+    from .stdlib_ops.reduce import prod as prod
+    from .stdlib_ops.reduce import sum as sum
+    from .stdlib_ops.reduce import var as var
+    from .stdlib_ops.scan import cummax as cummax
+    from .stdlib_ops.scan import cummin as cummin
+    from .stdlib_ops.scan import cumprod as cumprod
+    from .stdlib_ops.scan import cumsum as cumsum
     from .stdlib_ops.scatter import put_along_axis as put_along_axis
     from .stdlib_ops.scatter import scatter_nd as scatter_nd
     from .stdlib_ops.scatter import scatter_nd_update as scatter_nd_update
+    from .stdlib_ops.shape import broadcast_to as broadcast_to
+    from .stdlib_ops.shape import expand_dims as expand_dims
+    from .stdlib_ops.shape import flip as flip
+    from .stdlib_ops.shape import reshape as reshape
+    from .stdlib_ops.shape import slice as slice
+    from .stdlib_ops.shape import split as split
+    from .stdlib_ops.shape import squeeze as squeeze
+    from .stdlib_ops.shape import transpose as transpose
     from .stdlib_ops.sort import argsort as argsort
     from .stdlib_ops.sort import sort as sort
     from .stdlib_ops.sort import top_k as top_k
@@ -54,6 +89,23 @@ FAMILIES = {
     "gather": ("gather_nd", "take", "take_along_axis", "embedding"),
     "scatter": ("scatter_nd", "scatter_nd_update", "put_along_axis"),
     "bits": ("hamming_distance",),
+    "shape": ("expand_dims", "squeeze", "reshape", "transpose", "flip", "broadcast_to", "slice", "split"),
+    "arrange": (
+        "concatenate",
+        "stack",
+        "tile",
+        "repeat",
+        "roll",
+        "where",
+        "one_hot",
+        "space_to_depth",
+        "depth_to_space",
+        "coordinates",
+        "arange",
+        "linspace",
+    ),
+    "reduce": ("sum", "prod", "max", "min", "mean", "var", "all", "any", "argmax", "argmin", "logsumexp"),
+    "scan": ("cumsum", "cumprod", "cummax", "cummin"),
     "sort": ("sort", "argsort", "top_k"),
     "pooling": ("max_pool",),
     "random": ("dropout",),
