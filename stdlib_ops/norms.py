@@ -207,7 +207,7 @@ def batch_norm(
     known = [r for r in running if r is not None]
     if len(known) == 1 or len(variables) == 1:
         refuse(op, "`running_mean` and `running_var` are both arrays, both variables, or both None")
-    mean, variance = (r.value if isinstance(r, mj.Variable) else r for r in running)
+    mean, variance = (_beside(x, r.value) if isinstance(r, mj.Variable) else r for r in running)
     _check_extents(op, [x.shape[at]], running_mean=mean, running_var=variance, weight=weight, bias=bias)
     least = _epsilon(op, eps)
     share = number(op, "momentum", momentum, lambda v: 0 <= v <= 1, "a number from 0 to 1")
@@ -229,6 +229,11 @@ def batch_norm(
         return (y, *new)
     done = [v.assign(value) for v, value in zip(variables, new, strict=True)]
     return mj.control_dependency(y, after=done)
+
+
+def _beside(x: Any, value: Any) -> Any:
+    """A variable's value as NumPy's array where `x` is one, so that the result is one too."""
+    return value.numpy() if isinstance(value, mj.Array) and isinstance(x, np.ndarray) else value
 
 
 def _others(rank: int, axis: int) -> Axes:
