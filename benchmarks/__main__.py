@@ -9,7 +9,7 @@ from statistics import median
 
 import metaljit as mj
 
-from . import cooperative, graphs, hamming, laplacian, matmul, max_pool, overhead, philox, reductions
+from . import cooperative, graphs, hamming, laplacian, matmul, max_pool, nn, overhead, philox, reductions
 from .timing import Measured, Work, measure
 
 WORKS: dict[str, Callable[[], Work]] = {
@@ -21,6 +21,7 @@ WORKS: dict[str, Callable[[], Work]] = {
     "sums": cooperative.sums,
     "histogram": cooperative.histogram,
     **graphs.WORKS,
+    **nn.WORKS,
     **reductions.WORKS,
     **matmul.WORKS,
 }

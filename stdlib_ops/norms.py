@@ -26,6 +26,16 @@ from metaljit.stdlib_ops.operands import (
 Axes = tuple[int, ...]
 
 
+def _moments(x: Any, axes: Axes) -> tuple[Any, Any]:
+    """What is left of x without its mean, and the variance.
+
+    A mean is rounded, by more the larger it is beside what is left; so the mean of what is left is taken from that again.
+    """
+    off = x - x.mean(axis=axes, keepdims=True)
+    rest = off.mean(axis=axes, keepdims=True)
+    return off - rest, (off * off).mean(axis=axes, keepdims=True) - rest * rest
+
+
 @lru_cache
 def _standard(axes: Axes, centred: bool) -> Any:
     """`(x - mean) / sqrt(variance + eps)` over the axes, or without the mean, with its derivative in closed form.
@@ -35,8 +45,8 @@ def _standard(axes: Axes, centred: bool) -> Any:
     """
 
     def forward(x: Any, eps: Any) -> tuple[Any, Any]:
-        off = x - x.mean(axis=axes, keepdims=True) if centred else x
-        r = 1 / np.sqrt((off * off).mean(axis=axes, keepdims=True) + eps)
+        off, variance = _moments(x, axes) if centred else (x, (x * x).mean(axis=axes, keepdims=True))
+        r = 1 / np.sqrt(variance + eps)
         return off * r, (off * r, r)
 
     def backward(kept: Any, g: Any) -> tuple[Any, None]:
