@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from .stdlib_ops.activations import softplus as softplus
     from .stdlib_ops.activations import tanh as tanh
     from .stdlib_ops.bits import hamming_distance as hamming_distance
+    from .stdlib_ops.gather import embedding as embedding
+    from .stdlib_ops.gather import gather_nd as gather_nd
+    from .stdlib_ops.gather import take as take
+    from .stdlib_ops.gather import take_along_axis as take_along_axis
     from .stdlib_ops.losses import log_softmax as log_softmax
     from .stdlib_ops.losses import nll as nll
     from .stdlib_ops.losses import softmax as softmax
@@ -33,19 +37,35 @@ if TYPE_CHECKING:
     from .stdlib_ops.optim import rmsprop as rmsprop
     from .stdlib_ops.optim import sgd as sgd
     from .stdlib_ops.pooling import max_pool as max_pool
+    from .stdlib_ops.random import dropout as dropout
+    from .stdlib_ops.scatter import put_along_axis as put_along_axis
+    from .stdlib_ops.scatter import scatter_nd as scatter_nd
+    from .stdlib_ops.scatter import scatter_nd_update as scatter_nd_update
+    from .stdlib_ops.sort import argsort as argsort
+    from .stdlib_ops.sort import sort as sort
+    from .stdlib_ops.sort import top_k as top_k
+    from .stdlib_ops.rnn import gru as gru
+    from .stdlib_ops.rnn import lstm as lstm
+    from .stdlib_ops.rnn import rnn as rnn
     from .stdlib_ops.stencil import laplacian as laplacian
 
 FAMILIES = {
     "stencil": ("laplacian",),
+    "gather": ("gather_nd", "take", "take_along_axis", "embedding"),
+    "scatter": ("scatter_nd", "scatter_nd_update", "put_along_axis"),
     "bits": ("hamming_distance",),
+    "sort": ("sort", "argsort", "top_k"),
     "pooling": ("max_pool",),
+    "random": ("dropout",),
     "activations": ("relu", "gelu", "sigmoid", "silu", "softplus", "tanh", "erf"),
     "losses": ("softmax", "log_softmax", "softmax_cross_entropy", "nll"),
     "norms": ("layer_norm", "rms_norm", "batch_norm", "local_response_norm"),
     "optim": ("sgd", "momentum", "adam", "adadelta", "rmsprop", "optimizer_state"),
+    "rnn": ("rnn", "lstm", "gru"),
 }
 # Families that are a module of ops by themselves.
-MODULES = {"random": ("bits", "philox_state", "skip", "state_from")}
+_RANDOM = "bernoulli bits from_mpsgraph integers normal philox_state skip split state_from to_mpsgraph truncated_normal uniform"
+MODULES = {"random": tuple(_RANDOM.split())}
 
 __all__ = [*(name for names in FAMILIES.values() for name in names), *MODULES]
 

@@ -316,9 +316,14 @@ def _spec_extents(name: str, value: Any, fixed: bool) -> Sequence[Extent] | None
 
 
 def _env(names: Sequence[str], values: Sequence[Any]) -> dict[str, int]:
-    """The extents of a call."""
-    arrays = ((n, v) for n, v in zip(names, values, strict=True) if hasattr(v, "dtype"))
-    return {f"{n}.{k}": e for n, v in arrays for k, e in enumerate(v.shape)}
+    """The extents of a call, and the whole numbers, which may decide extents."""
+    found: dict[str, int] = {}
+    for name, value in zip(names, values, strict=True):
+        if isinstance(value, int | np.integer):
+            found[name] = int(value)
+        elif hasattr(value, "dtype"):
+            found |= {f"{name}.{k}": e for k, e in enumerate(value.shape)}
+    return found
 
 
 def _is_array(value: Any) -> bool:
