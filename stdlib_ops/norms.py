@@ -26,14 +26,15 @@ from metaljit.stdlib_ops.operands import (
 Axes = tuple[int, ...]
 
 
-def _moments(x: Any, axes: Axes) -> tuple[Any, Any]:
-    """What is left of x without its mean, and the variance.
+def _moments(x: Any, axes: Axes) -> tuple[Any, Any, Any]:
+    """The mean, what is left of x without it, and the variance, which is the mean square of that.
 
     A mean is rounded, by more the larger it is beside what is left; so the mean of what is left is taken from that again.
     """
-    off = x - x.mean(axis=axes, keepdims=True)
+    mean = x.mean(axis=axes, keepdims=True)
+    off = x - mean
     rest = off.mean(axis=axes, keepdims=True)
-    return off - rest, (off * off).mean(axis=axes, keepdims=True) - rest * rest
+    return mean + rest, off - rest, (off * off).mean(axis=axes, keepdims=True) - rest * rest
 
 
 @lru_cache
@@ -45,8 +46,11 @@ def _standard(axes: Axes, centred: bool) -> Any:
     """
 
     def forward(x: Any, eps: Any) -> tuple[Any, Any]:
-        off, variance = _moments(x, axes) if centred else (x, (x * x).mean(axis=axes, keepdims=True))
-        r = 1 / np.sqrt(variance + eps)
+        if centred:
+            _, off, square = _moments(x, axes)
+        else:
+            off, square = x, (x * x).mean(axis=axes, keepdims=True)
+        r = 1 / np.sqrt(square + eps)
         return off * r, (off * r, r)
 
     def backward(kept: Any, g: Any) -> tuple[Any, None]:
@@ -280,8 +284,11 @@ def _updating(
 ) -> Any:
     """The result, and the running statistics after this batch."""
     around = _others(x.ndim, axis)
-    fixed = mj.stop_gradient(x.astype(np.float32))
-    batch = fixed.mean(axis=around), fixed.var(axis=around, ddof=int(unbiased))
+    m, _, v = _moments(x.astype(np.float32), around)
+    if unbiased:
+        n = x.size // x.shape[axis]
+        v = v * n / (n - 1)
+    batch = mj.stop_gradient([value.reshape(-1) for value in (m, v)])
     new = [(1 - share) * old + share * now for old, now in zip((mean, variance), batch, strict=True)]
     y = _by_batch(x, weight, bias, eps, axis)
     return y, *(n.astype(old.dtype) for n, old in zip(new, (mean, variance), strict=True))
