@@ -26,6 +26,17 @@ from metaljit.stdlib_ops.operands import (
 Axes = tuple[int, ...]
 
 
+def _moments(x: Any, axes: Axes) -> tuple[Any, Any, Any]:
+    """The mean, what is left of x without it, and the variance, which is the mean square of that.
+
+    A mean is rounded, by more the larger it is beside what is left; so the mean of what is left is taken from that again.
+    """
+    mean = x.mean(axis=axes, keepdims=True)
+    off = x - mean
+    rest = off.mean(axis=axes, keepdims=True)
+    return mean + rest, off - rest, (off * off).mean(axis=axes, keepdims=True) - rest * rest
+
+
 @lru_cache
 def _standard(axes: Axes, centred: bool) -> Any:
     """`(x - mean) / sqrt(variance + eps)` over the axes, or without the mean, with its derivative in closed form.
@@ -35,8 +46,11 @@ def _standard(axes: Axes, centred: bool) -> Any:
     """
 
     def forward(x: Any, eps: Any) -> tuple[Any, Any]:
-        off = x - x.mean(axis=axes, keepdims=True) if centred else x
-        r = 1 / np.sqrt((off * off).mean(axis=axes, keepdims=True) + eps)
+        if centred:
+            _, off, square = _moments(x, axes)
+        else:
+            off, square = x, (x * x).mean(axis=axes, keepdims=True)
+        r = 1 / np.sqrt(square + eps)
         return off * r, (off * r, r)
 
     def backward(kept: Any, g: Any) -> tuple[Any, None]:
@@ -207,7 +221,7 @@ def batch_norm(
     known = [r for r in running if r is not None]
     if len(known) == 1 or len(variables) == 1:
         refuse(op, "`running_mean` and `running_var` are both arrays, both variables, or both None")
-    mean, variance = (r.value if isinstance(r, mj.Variable) else r for r in running)
+    mean, variance = (_beside(x, r.value) if isinstance(r, mj.Variable) else r for r in running)
     _check_extents(op, [x.shape[at]], running_mean=mean, running_var=variance, weight=weight, bias=bias)
     least = _epsilon(op, eps)
     share = number(op, "momentum", momentum, lambda v: 0 <= v <= 1, "a number from 0 to 1")
@@ -229,6 +243,11 @@ def batch_norm(
         return (y, *new)
     done = [v.assign(value) for v, value in zip(variables, new, strict=True)]
     return mj.control_dependency(y, after=done)
+
+
+def _beside(x: Any, value: Any) -> Any:
+    """A variable's value as NumPy's array where `x` is one, so that the result is one too."""
+    return value.numpy() if isinstance(value, mj.Array) and isinstance(x, np.ndarray) else value
 
 
 def _others(rank: int, axis: int) -> Axes:
@@ -265,8 +284,11 @@ def _updating(
 ) -> Any:
     """The result, and the running statistics after this batch."""
     around = _others(x.ndim, axis)
-    fixed = mj.stop_gradient(x.astype(np.float32))
-    batch = fixed.mean(axis=around), fixed.var(axis=around, ddof=int(unbiased))
+    m, _, v = _moments(x.astype(np.float32), around)
+    if unbiased:
+        n = x.size // x.shape[axis]
+        v = v * n / (n - 1)
+    batch = mj.stop_gradient([value.reshape(-1) for value in (m, v)])
     new = [(1 - share) * old + share * now for old, now in zip((mean, variance), batch, strict=True)]
     y = _by_batch(x, weight, bias, eps, axis)
     return y, *(n.astype(old.dtype) for n, old in zip(new, (mean, variance), strict=True))
