@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from .stdlib_ops.rnn import gru as gru
     from .stdlib_ops.rnn import lstm as lstm
     from .stdlib_ops.rnn import rnn as rnn
+    from .stdlib_ops.spatial import hash_grid_corners as hash_grid_corners
+    from .stdlib_ops.spatial import hash_grid_encode as hash_grid_encode
+    from .stdlib_ops.spatial import hash_grid_index as hash_grid_index
+    from .stdlib_ops.spatial import resize as resize
     from .stdlib_ops.stencil import laplacian as laplacian
 
 FAMILIES = {
@@ -22,6 +26,7 @@ FAMILIES = {
     "bits": ("hamming_distance",),
     "pooling": ("max_pool",),
     "rnn": ("rnn", "lstm", "gru"),
+    "spatial": ("hash_grid_encode", "hash_grid_corners", "hash_grid_index", "resize"),
 }
 # Families that are a module of ops by themselves.
 MODULES = {"random": ("bits", "philox_state", "skip", "state_from")}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from calls import bits, philox, pooling, rnn, stencil
+from calls import bits, philox, pooling, rnn, spatial, stencil
 from calls.common import Call
 
 OPS: dict[tuple[str, str], Call] = {}
-for family in (bits, philox, pooling, rnn, stencil):
+for family in (bits, philox, pooling, rnn, spatial, stencil):
     OPS |= family.OPS
