@@ -208,14 +208,22 @@ When: TypeAlias = tuple[tuple[str, bool], ...]  # 0-d arrays or numbers, and wha
 class Step:
     """One program of a plan: the plan's arrays that are its `buffers`, and the plan's numbers that are its scalars.
 
-    It runs only `when` all of these hold. Arrays in `zeroed` are zeros before.
+    A number may be a constant, as lanes. The program's symbols are the plan's, unless `extents` says what they are in those.
+    It runs only `when` all of these hold. Arrays in `zeroed` are zeros before, those in `copied` have the contents of
+    another one.
     """
 
     program: Program
     arrays: tuple[str, ...]
-    numbers: tuple[str, ...]
+    numbers: tuple[str | tuple[int | float, ...], ...]
     when: When = ()
     zeroed: tuple[str, ...] = ()
+    copied: tuple[tuple[str, str], ...] = ()
+    extents: tuple[tuple[str, Extent], ...] = ()
+
+    def within(self, env: Mapping[str, Number]) -> Mapping[str, Number]:
+        """The program's symbols where the plan's have these values."""
+        return {name: evaluate(e, env) for name, e in self.extents} if self.extents else env
 
 
 @frozen

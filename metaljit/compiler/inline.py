@@ -23,6 +23,7 @@ from .graph import (
     Graph,
     Index,
     Input,
+    Launch,
     Loop,
     Node,
     Number,
@@ -101,13 +102,13 @@ class Inline:
                 return replace(node, left=new(left), right=new(right))
             case Ruled(of, rule):
                 return replace(node, of=new(of), rule=self._rule(rule))
-            case Call():
+            case Call() | Launch():
                 return self._call(node)
             case Loop():
                 return self.loop(node)
         assert_never(node)
 
-    def _call(self, node: Call) -> Call:
+    def _call(self, node: Call | Launch) -> Call | Launch:
         """The same kernel; its key has the arguments in it, since their extents are its own."""
         given = tuple((name, self._new(v) if isinstance(v, int) else v) for name, v in node.arguments)
         key = (node.key[0], tuple(v for _, v in given))

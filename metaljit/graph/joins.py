@@ -185,7 +185,9 @@ def index(trace: Trace, axis: int, shape: g.Shape) -> Traced:
 
 def gathered(array: Traced, at: Traced, axis: int) -> Traced:
     if not at.element.is_integer or at.element == BOOL:
-        fault("index-dtype", f"an index array holds integers, and this is {at!r}")
+        mask = "how many it picks is only known on the device; keep the shape: `np.where(mask, x, 0)`"
+        help = mask if at.element == BOOL else "convert it: `.astype(np.int32)`"
+        fault("index-dtype", f"an index array holds integers, and this is {at!r}", help)
     shape = (*array.extents[:axis], *at.extents, *array.extents[axis + 1 :])
     return array.trace.node(g.Gather(array.ref, at.ref, axis, array.element, shape))
 

@@ -79,7 +79,7 @@ class _Reverse:
 
     def _behind(self, ref: g.Ref) -> Pulled:
         node = self.graph.nodes[ref]
-        if isinstance(node, g.Call | g.Loop) and len(node.results) > 1:
+        if g.in_parts(node):
             found = self.parts.get(ref, {})
             return self._several(ref, node, found) if found else ()
         value = self.sums.get(ref)
@@ -120,7 +120,7 @@ class _Reverse:
                 return pulled(node, value)
             case g.Ruled():
                 return self._ruled(ref, node, value)
-            case g.Call() | g.Loop():
+            case g.Call() | g.Launch() | g.Loop():
                 return self._several(ref, node, {0: value})
         assert_never(node)
 
@@ -225,9 +225,16 @@ class _Reverse:
     def _zeros(self, like: Traced) -> Traced:
         return broadcast_to(self.trace.node(g.Fill(0, like.element)), like.shape)
 
-    def _several(self, ref: g.Ref, node: g.Call | g.Loop, parts: Mapping[int, Traced]) -> Pulled:
+    def _several(self, ref: g.Ref, node: g.Call | g.Launch | g.Loop, parts: Mapping[int, Traced]) -> Pulled:
         if isinstance(node, g.Loop):
             return self._looped(ref, node, parts)
+        if isinstance(node, g.Launch):
+            name = self.graph.kernels[node.key].program.name
+            fault(
+                "no-derivative",
+                f"the grid kernel {name!r} has no derivative",
+                "give it one: `@mj.custom_vjp`",
+            )
         wanted = [n for n, of in node.arguments if isinstance(of, int) and of in self.active]
         found = adjoint(self.trace, ref, [parts.get(k) for k in range(len(node.results))], wanted)
         given = {n: of for n, of in node.arguments if isinstance(of, int)}
