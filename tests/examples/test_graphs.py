@@ -111,3 +111,29 @@ def test_batch_norm_keeps_statistics() -> None:
     np.testing.assert_allclose(
         made.use(x, scale, shift), (x - mean) / np.sqrt(variance + 1e-5) * 2 - 1, rtol=1e-4, atol=1e-4
     )
+
+
+def test_an_image_is_learned_better_through_a_hash_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    nerf = module("nerf_image")
+    monkeypatch.setattr(nerf, "BATCH", 512)
+    with mj.use_device("cpu"):
+        image = nerf.photograph(30, 45)
+        quality = {}
+        for model in nerf.RATE:
+            found, steps, _, loss = nerf.train(image, model, lambda steps, seconds: steps < 120)
+            quality[model] = nerf.psnr(image, found)
+            assert steps == 120
+            assert 0 < loss < 0.05
+            assert found.shape == image.shape
+    assert quality["hash grid"] > 25
+    assert quality["hash grid"] > quality["sines"] + 3
+
+
+def test_a_step_of_learning_is_the_same_on_every_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    nerf = module("nerf_image")
+    monkeypatch.setattr(nerf, "BATCH", 64)
+    found = {}
+    for place in ("cpu", device):
+        with mj.use_device(place):
+            found[place], *_ = nerf.train(nerf.photograph(6, 8), "hash grid", lambda steps, seconds: steps < 1)
+    np.testing.assert_allclose(found[device], found["cpu"], atol=2e-3)
