@@ -1,8 +1,8 @@
 """A photograph learned from coordinates: `python examples/nerf_image.py [--seconds 30]`.
 
-A small perceptron says the colour of a place. In one model it is given the place as sines and cosines; in the other, features
-from a multiresolution hash grid, whose table is learned with the weights. Both are trained for the same time: the pixels
-that are drawn, the model, its gradient, Adam and the loop of steps are one traced function. Printed are the loss and the
+A small perceptron says the colour of a place. In one model it is given the place as sines and cosines; in the other,
+features from a multiresolution hash grid, whose table is learned with the weights. Both are trained for the same time: the
+pixels that are drawn, the model, its gradient, Adam and the loop of steps are one traced function. Printed are the loss and the
 peak signal-to-noise ratio; examples/out/nerf_image.png shows the photograph, what the hash grid learned, and what the
 sines learned.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -43,7 +44,7 @@ def perceptron(rng: Any, inputs: int) -> dict[str, Any]:
     """Weights as large as keeps the variance through two hidden layers."""
     sizes = (inputs, HIDDEN, HIDDEN, 3)
     made: dict[str, Any] = {}
-    for k, (a, b) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for k, (a, b) in enumerate(pairwise(sizes)):
         made[f"w{k}"] = (rng.standard_normal((a, b)) * np.sqrt(2 / a)).astype(np.float32)
         made[f"b{k}"] = np.zeros(b, np.float32)
     return made
@@ -155,7 +156,9 @@ def main() -> None:
     gain = quality["hash grid"] - quality["sines"]
     print(f"in the same time the hash grid is {abs(gain):.2f} dB {'better' if gain > 0 else 'worse'}")
     OUT.mkdir(exist_ok=True)
-    Image.fromarray((np.concatenate(pictures, axis=1) * 255 + 0.5).astype(np.uint8)).save(OUT / "nerf_image.png")
+    Image.fromarray((np.concatenate(pictures, axis=1) * 255 + 0.5).astype(np.uint8)).save(
+        OUT / "nerf_image.png"
+    )
     print(f"wrote {OUT / 'nerf_image.png'}")
 
 

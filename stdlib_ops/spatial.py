@@ -13,7 +13,7 @@ import numpy as np
 
 import metaljit as mj
 from metaljit.lang import bf16, bool_, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
-from metaljit.stdlib_ops.operands import Operand, axes_of, check_array, refuse, whole
+from metaljit.stdlib_ops.operands import Operand, axes_of, check_array, refuse, viewed, whole
 
 _FLOATS = (f16, bf16, f32)
 _ALL = (*_FLOATS, i8, i16, i32, i64, u8, u16, u32, u64)
@@ -227,16 +227,22 @@ def resize(
     for axis in chosen:
         if x.shape[axis] == 0:
             _unfit("resize", f"axis {axis} of `x` has no elements: {x.shape}")
-    return _resized(x, sizes, chosen, mode, coordinates, rounding)
-
-
-@mj.jit(static=["sizes", "axes", "mode", "coordinates", "rounding"])
-def _resized(x: Any, sizes: Any, axes: Any, mode: str, coordinates: str, rounding: str) -> Any:
-    for axis, size in zip(axes, sizes, strict=True):
-        last = np.moveaxis(x, axis, -1)
+    kernels = mj.stdlib.spatial
+    for axis, n in zip(
+        chosen, sizes, strict=True
+    ):  # an axis at a time, so that another size compiles nothing
+        last = _moved(x, axis, -1)
         if mode == "nearest":
-            last = mj.stdlib.spatial.resize_nearest(last, size, coordinates, rounding)
+            last = kernels.resize_nearest(last, n, coordinates, rounding)
         else:
-            last = mj.stdlib.spatial.resize_linear(last, size, coordinates)
-        x = np.moveaxis(last, -1, axis)
+            last = kernels.resize_linear(last, n, coordinates)
+        x = _moved(last, -1, axis)
     return x
+
+
+def _moved(x: Any, axis: int, to: int) -> Any:
+    if axis % len(x.shape) == to % len(x.shape):
+        return x
+    if hasattr(x, "__metaljit_traced__"):
+        return np.moveaxis(x, axis, to)
+    return viewed(x, lambda v: np.moveaxis(v, axis, to))

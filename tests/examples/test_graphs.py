@@ -135,5 +135,7 @@ def test_a_step_of_learning_is_the_same_on_every_device(device: str, monkeypatch
     found = {}
     for place in ("cpu", device):
         with mj.use_device(place):
-            found[place], *_ = nerf.train(nerf.photograph(6, 8), "hash grid", lambda steps, seconds: steps < 1)
+            found[place], *_ = nerf.train(
+                nerf.photograph(6, 8), "hash grid", lambda steps, seconds: steps < 1
+            )
     np.testing.assert_allclose(found[device], found["cpu"], atol=2e-3)
