@@ -82,6 +82,10 @@ if TYPE_CHECKING:
     from .stdlib_ops.sort import argsort as argsort
     from .stdlib_ops.sort import sort as sort
     from .stdlib_ops.sort import top_k as top_k
+    from .stdlib_ops.spatial import hash_grid_corners as hash_grid_corners
+    from .stdlib_ops.spatial import hash_grid_encode as hash_grid_encode
+    from .stdlib_ops.spatial import hash_grid_index as hash_grid_index
+    from .stdlib_ops.spatial import resize as resize
     from .stdlib_ops.stencil import laplacian as laplacian
 
 FAMILIES = {
@@ -109,11 +113,13 @@ FAMILIES = {
     "sort": ("sort", "argsort", "top_k"),
     "pooling": ("max_pool",),
     "random": ("dropout",),
+    "rnn": ("rnn", "lstm", "gru"),
     "activations": ("relu", "gelu", "sigmoid", "silu", "softplus", "tanh", "erf"),
     "losses": ("softmax", "log_softmax", "softmax_cross_entropy", "nll"),
     "norms": ("layer_norm", "rms_norm", "batch_norm", "local_response_norm"),
     "optim": ("sgd", "momentum", "adam", "adadelta", "rmsprop", "optimizer_state"),
     "rnn": ("rnn", "lstm", "gru"),
+    "spatial": ("hash_grid_encode", "hash_grid_corners", "hash_grid_index", "resize"),
 }
 # Families that are a module of ops by themselves.
 MODULES = {
