@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from .stdlib_ops import random as random
     from .stdlib_ops.bits import hamming_distance as hamming_distance
     from .stdlib_ops.pooling import max_pool as max_pool
+    from .stdlib_ops.stencil import convolve as convolve
+    from .stdlib_ops.stencil import correlate as correlate
     from .stdlib_ops.stencil import laplacian as laplacian
+    from .stdlib_ops.stencil import stencil as stencil
 
 FAMILIES = {
-    "stencil": ("laplacian",),
+    "stencil": ("stencil", "laplacian", "correlate", "convolve"),
     "bits": ("hamming_distance",),
     "pooling": ("max_pool",),
 }
