@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .stdlib_ops import random as random
     from .stdlib_ops.bits import hamming_distance as hamming_distance
+    from .stdlib_ops.pad import pad as pad
     from .stdlib_ops.pooling import max_pool as max_pool
     from .stdlib_ops.stencil import convolve as convolve
     from .stdlib_ops.stencil import correlate as correlate
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 FAMILIES = {
     "stencil": ("stencil", "laplacian", "correlate", "convolve"),
+    "pad": ("pad",),
     "bits": ("hamming_distance",),
     "pooling": ("max_pool",),
 }

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
+from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64
 from metaljit.stdlib_ops.operands import Operand, axes_of, check_array, refuse
-from metaljit.stdlib_ops.windows import Padding, Windows, each, modes_of, windows
+from metaljit.stdlib_ops.pad import SHORTENED, pad
+from metaljit.stdlib_ops.windows import NUMBERS, Padding, Windows, each, modes_of, windows
 
 _SIGNED = (f16, bf16, f32, i8, i16, i32, i64)
-NUMBERS = (*_SIGNED, u8, u16, u32, u64)
 REDUCTIONS = ("sum", "prod", "min", "max", "argmin", "argmax")
 
 
@@ -73,8 +73,8 @@ def stencil(
         reduction is, so a weight of 0 does not remove a tap, but makes it 0.
     reduction: "sum", "prod", "min", "max", or "argmin", "argmax": the tap's place in the window, flattened, the first of
         equal ones. "min", "max" and their places pass over NaN, unless there is nothing else.
-    mode: what stands outside of `x`, for all axes of the window or one for each; the modes of `ops.laplacian`. It takes
-        part like any other element: with zeros outside, the largest of negative numbers at the border is 0.
+    mode: what stands outside of `x`, for all axes of the window or one for each; the modes of `ops.pad`. It takes part
+        like any other element: with zeros outside, the largest of negative numbers at the border is 0.
     value: what a "constant" border holds.
     stride, dilation: how far windows, and taps in a window, are apart: a number for all axes of the window, or one for each.
     padding: how many windows there are. "same": as many as elements, divided by the stride, a window's middle at its
@@ -106,9 +106,21 @@ def stencil(
     check_array("stencil", "x", x, NUMBERS, "numbers")
     check_weights("stencil", x, weights)
     if reduction not in REDUCTIONS:
-        refuse("stencil", f"there is no reduction {reduction!r}", "there are " + ", ".join(map(repr, REDUCTIONS)))
+        refuse(
+            "stencil", f"there is no reduction {reduction!r}", "there are " + ", ".join(map(repr, REDUCTIONS))
+        )
     at = windows("stencil", x.shape, sizes(weights), stride, dilation, padding, offset)
-    return reduced(x, weights, at, reduction, modes_of("stencil", mode, len(at.size)), value)
+    modes = modes_of("stencil", mode, len(at.size), extra=tuple(SHORTENED))
+    if any(m in SHORTENED for m in modes):  # no mode of a border
+        widths, at = at.padded()
+        x = pad(
+            x,
+            ((0, 0),) * (len(x.shape) - len(widths)) + widths,
+            ("edge",) * (len(x.shape) - len(widths)) + modes,
+            value,
+        )
+        modes = ("edge",) * len(modes)
+    return reduced(x, weights, at, reduction, modes, value)
 
 
 def correlate(
@@ -191,7 +203,7 @@ def check_weights(op: str, x: Any, weights: Any) -> None:
     check_array(op, "weights", weights, NUMBERS, "numbers")
     if weights.dtype != x.dtype:
         refuse(op, f"`weights` are {weights.dtype.name}, and `x` is {x.dtype.name}",
-               f"convert them: `weights.astype(x.dtype)`", "op-dtype", mj.TypeFault)  # fmt: skip
+               "convert them: `weights.astype(x.dtype)`", "op-dtype", mj.TypeFault)  # fmt: skip
 
 
 def sizes(weights: Any) -> tuple[int, ...]:

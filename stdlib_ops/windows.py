@@ -7,13 +7,15 @@ stencil.mjk that say it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import metaljit as mj
+from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
 from metaljit.stdlib_ops.operands import refuse, whole
 
+NUMBERS = (f16, bf16, f32, i8, i16, i32, i64, u8, u16, u32, u64)
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "antiperiodic")
 PADDINGS = ("same", "same_lower", "valid")
 _MOST_PLANES = 1024
@@ -51,6 +53,14 @@ class Windows:
             (*(1 for _ in batch), *self.stride),
             (*batch, *self.extra),
         )
+
+    def padded(self) -> tuple[tuple[tuple[int, int], ...], Windows]:
+        """How much an array must be padded so that no window reaches beyond, and the same windows there."""
+        lines = zip(self.size, self.dilation, self.stride, self.before, self.extra, strict=True)
+        widths = tuple((max(b, 0), max(e - s - b + (k - 1) * d + 1, 0)) for k, d, s, b, e in lines)
+        before = tuple(b - low for b, (low, _) in zip(self.before, widths, strict=True))
+        extra = tuple(e - low - high for e, (low, high) in zip(self.extra, widths, strict=True))
+        return widths, replace(self, before=before, extra=extra)
 
     def folded(self, weights: Any) -> Any:
         """The weights as the kernels take them: planes, rows, columns."""
@@ -134,12 +144,13 @@ def _check_planes(op: str, size: Sequence[int]) -> None:
                "put its long axes last", "op-shape", mj.ShapeError)  # fmt: skip
 
 
-def modes_of(op: str, mode: str | Sequence[str], count: int) -> tuple[str, ...]:
-    """A border mode for each of `count` axes."""
+def modes_of(op: str, mode: str | Sequence[str], count: int, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """A mode for each of `count` axes: of a border, or one of `extra`."""
+    known = (*MODES, *extra)
     modes = (mode,) * count if isinstance(mode, str) else tuple(mode)
     if len(modes) != count:
         refuse(op, f"`mode` has {len(modes)} modes, and there are {count} axes")
     for m in (mode,) if isinstance(mode, str) else modes:
-        if m not in MODES:
-            refuse(op, f"{m!r} is no border mode", "there are " + ", ".join(map(repr, MODES)))
+        if m not in known:
+            refuse(op, f"{m!r} is no border mode", "there are " + ", ".join(map(repr, known)))
     return modes

@@ -39,7 +39,13 @@ def correlate(case: Case) -> Results:
     yield "y", op(case.inputs["x"], case.inputs["w"], origin=origin, **border(case.params))
 
 
-WINDOW_MODES = {"constant": "constant", "edge": "edge", "wrap": "wrap", "mirror": "reflect", "symmetric": "symmetric"}
+WINDOW_MODES = {
+    "constant": "constant",
+    "edge": "edge",
+    "wrap": "wrap",
+    "mirror": "reflect",
+    "symmetric": "symmetric",
+}
 
 
 def extreme_of_window(case: Case) -> Results:
@@ -76,7 +82,11 @@ def _never(dtype: Any, reduction: str) -> Any:
 
 
 def positions(
-    places: Any, shape: tuple[int, ...], size: tuple[int, ...], before: tuple[int, int], options: dict[str, Any]
+    places: Any,
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    before: tuple[int, int],
+    options: dict[str, Any],
 ) -> Any:
     """Where the taps at `places` stand in an array, flattened; -1 outside."""
     taps, at = np.unravel_index(places, size), np.indices(places.shape)
