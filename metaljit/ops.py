@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .stdlib_ops import random as random
     from .stdlib_ops.bits import hamming_distance as hamming_distance
+    from .stdlib_ops.image import gaussian_blur as gaussian_blur
+    from .stdlib_ops.image import histogram as histogram
+    from .stdlib_ops.image import maximum_filter as maximum_filter
+    from .stdlib_ops.image import median_filter as median_filter
+    from .stdlib_ops.image import minimum_filter as minimum_filter
+    from .stdlib_ops.image import prewitt as prewitt
+    from .stdlib_ops.image import sobel as sobel
+    from .stdlib_ops.image import uniform_filter as uniform_filter
     from .stdlib_ops.pad import pad as pad
     from .stdlib_ops.pooling import max_pool as max_pool
     from .stdlib_ops.stencil import convolve as convolve
@@ -21,6 +29,16 @@ if TYPE_CHECKING:
 FAMILIES = {
     "stencil": ("stencil", "laplacian", "correlate", "convolve"),
     "pad": ("pad",),
+    "image": (
+        "gaussian_blur",
+        "sobel",
+        "prewitt",
+        "median_filter",
+        "maximum_filter",
+        "minimum_filter",
+        "uniform_filter",
+        "histogram",
+    ),
     "bits": ("hamming_distance",),
     "pooling": ("max_pool",),
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from calls import bits, philox, pooling, stencil
+from calls import bits, image, philox, pooling, stencil
 from calls.common import Call
 
 OPS: dict[tuple[str, str], Call] = {}
-for family in (bits, philox, pooling, stencil):
+for family in (bits, image, philox, pooling, stencil):
     OPS |= family.OPS
