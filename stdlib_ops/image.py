@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
+from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64
 from metaljit.stdlib_ops.operands import Operand, axes_of, check_array, refuse, whole
 from metaljit.stdlib_ops.windows import MODES, NUMBERS, windows
 
