@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .stdlib_ops import random as random
     from .stdlib_ops.bits import hamming_distance as hamming_distance
+    from .stdlib_ops.canny import canny as canny
     from .stdlib_ops.image import gaussian_blur as gaussian_blur
     from .stdlib_ops.image import histogram as histogram
     from .stdlib_ops.image import maximum_filter as maximum_filter
@@ -39,6 +40,7 @@ FAMILIES = {
         "uniform_filter",
         "histogram",
     ),
+    "canny": ("canny",),
     "bits": ("hamming_distance",),
     "pooling": ("max_pool",),
 }
