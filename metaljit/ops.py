@@ -30,10 +30,19 @@ if TYPE_CHECKING:
     from .stdlib_ops.arrange import tile as tile
     from .stdlib_ops.arrange import where as where
     from .stdlib_ops.bits import hamming_distance as hamming_distance
+    from .stdlib_ops.canny import canny as canny
     from .stdlib_ops.gather import embedding as embedding
     from .stdlib_ops.gather import gather_nd as gather_nd
     from .stdlib_ops.gather import take as take
     from .stdlib_ops.gather import take_along_axis as take_along_axis
+    from .stdlib_ops.image import gaussian_blur as gaussian_blur
+    from .stdlib_ops.image import histogram as histogram
+    from .stdlib_ops.image import maximum_filter as maximum_filter
+    from .stdlib_ops.image import median_filter as median_filter
+    from .stdlib_ops.image import minimum_filter as minimum_filter
+    from .stdlib_ops.image import prewitt as prewitt
+    from .stdlib_ops.image import sobel as sobel
+    from .stdlib_ops.image import uniform_filter as uniform_filter
     from .stdlib_ops.losses import log_softmax as log_softmax
     from .stdlib_ops.losses import nll as nll
     from .stdlib_ops.losses import softmax as softmax
@@ -48,6 +57,7 @@ if TYPE_CHECKING:
     from .stdlib_ops.optim import optimizer_state as optimizer_state
     from .stdlib_ops.optim import rmsprop as rmsprop
     from .stdlib_ops.optim import sgd as sgd
+    from .stdlib_ops.pad import pad as pad
     from .stdlib_ops.pooling import max_pool as max_pool
     from .stdlib_ops.random import dropout as dropout
     from .stdlib_ops.rnn import gru as gru
@@ -86,10 +96,25 @@ if TYPE_CHECKING:
     from .stdlib_ops.spatial import hash_grid_encode as hash_grid_encode
     from .stdlib_ops.spatial import hash_grid_index as hash_grid_index
     from .stdlib_ops.spatial import resize as resize
+    from .stdlib_ops.stencil import convolve as convolve
+    from .stdlib_ops.stencil import correlate as correlate
     from .stdlib_ops.stencil import laplacian as laplacian
+    from .stdlib_ops.stencil import stencil as stencil
 
 FAMILIES = {
-    "stencil": ("laplacian",),
+    "stencil": ("stencil", "laplacian", "correlate", "convolve"),
+    "pad": ("pad",),
+    "image": (
+        "gaussian_blur",
+        "sobel",
+        "prewitt",
+        "median_filter",
+        "maximum_filter",
+        "minimum_filter",
+        "uniform_filter",
+        "histogram",
+    ),
+    "canny": ("canny",),
     "gather": ("gather_nd", "take", "take_along_axis", "embedding"),
     "scatter": ("scatter_nd", "scatter_nd_update", "put_along_axis"),
     "bits": ("hamming_distance",),
