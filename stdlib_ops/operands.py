@@ -31,7 +31,7 @@ def refuse(
 
 def check_array(op: str, name: str, x: Any, allowed: Sequence[Any], what: str) -> None:
     """TypeFault unless `x` is an array of one of the element types `allowed`, which `what` describes."""
-    if not isinstance(x, np.ndarray | np.generic | mj.Array) and not hasattr(x, "__metaljit_traced__"):
+    if not isinstance(x, np.ndarray | np.generic | mj.Array) and not is_traced(x):
         refuse(op, f"`{name}` takes an array and got {type(x).__name__}", f"pass `np.asarray({name}, dtype=…)`",
                "op-dtype", mj.TypeFault)  # fmt: skip
     if any(x.dtype == t.numpy for t in allowed):
@@ -65,6 +65,18 @@ def whole(op: str, name: str, value: Any, least: int) -> int:
     if number < least:
         refuse(op, f"`{name}` is at least {least} and got {number}")
     return number
+
+
+def is_traced(x: Any) -> bool:
+    """Whether it is an array of a function that is being traced."""
+    return hasattr(x, "__metaljit_traced__")
+
+
+def lengths(op: str, name: str, given: Any) -> tuple[int, ...]:
+    """A shape: whole numbers, or extents of a trace, which are numbers that each call brings."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        refuse(op, f"`{name}` is a shape, and got {given!r}", f"pass a tuple, for example `{name}=x.shape`")
+    return tuple(n if hasattr(n, "extent") else whole(op, name, n, 0) for n in given)
 
 
 def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:

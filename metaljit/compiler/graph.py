@@ -2,7 +2,7 @@
 
     node = Input | Number | Fill | Count | Index | Carried | Elementwise | Cast | View | Embed | Gather | Scatter
          | Choose | Ruled | Call | Part | Reduce | Product | Loop
-    map  = Axes | Slice | Reshape
+    map  = Axes | Slice | Reshape | Windows
 
 A node refers to others by number, so equal nodes are one node (common subexpressions are shared as they are added), and
 what no result needs is never looked at. Shapes are extent expressions over the shapes of the inputs: axis 1 of input `x`
@@ -50,7 +50,15 @@ class Reshape:
     """The same elements in the same row-major order."""
 
 
-Map: TypeAlias = Axes | Slice | Reshape
+@frozen
+class Windows:
+    """Axis `axis` of the source as two: element i of window tap t is element `i + step * t` of the source."""
+
+    axis: int
+    step: Extent
+
+
+Map: TypeAlias = Axes | Slice | Reshape | Windows
 
 
 # ---- nodes ----

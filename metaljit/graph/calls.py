@@ -12,7 +12,7 @@ from ..compiler.lower.instance import bound, instance
 from ..dtypes import Vec
 from ..extents import Extent, Lit, Sym
 from ..source import Diagnostic, TypeFault
-from .traced import Trace, Traced, user_span
+from .traced import Size, Trace, Traced, user_span
 
 if TYPE_CHECKING:
     from ..arguments import Argument
@@ -60,11 +60,13 @@ def _scalar(trace: Trace, value: Any, type: Any) -> Any:
         return tuple(np.asarray(value).tolist())
     if isinstance(value, Traced):
         return value.ref
-    return trace.node(g.Fill(value.item() if isinstance(value, np.generic) else value, type)).ref
+    return trace.constant(value.item() if isinstance(value, np.generic) else value, type).ref
 
 
 def _as_extent(name: str, value: Any) -> dict[str, Extent]:
     """A number as part of extents."""
+    if isinstance(value, Size):
+        return {name: value.extent}
     if isinstance(value, Traced):
         node = value.node
         return {name: Sym(node.name)} if isinstance(node, g.Number) else {}

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, assert_never
 from ..compiler import graph as g
 from ..compiler.inline import counted, dependent, inlined
 from ..dtypes import F32
+from ..extents import Extent, Lit, op
 from . import joins
 from .adjoints import adjoint
 from .control import for_loop
@@ -21,7 +22,7 @@ from .partials import partials
 from .products import pulled
 from .reductions import cast, reduce
 from .traced import Trace, Traced, elementwise, fault
-from .views import broadcast_to, expand_dims, reshape
+from .views import broadcast_to, expand_dims, item, reshape
 
 Pulled: TypeAlias = Iterable[tuple[g.Ref, Traced]]  # what is added to the derivatives by operands
 
@@ -133,7 +134,19 @@ class _Reverse:
                 return embedded(value, zero, starts, steps, source.extents)
             case g.Reshape():
                 return reshape(value, source.shape)
+            case g.Windows(axis, step):
+                return self._overlapped(source, axis, step, value)
         assert_never(map)
+
+    def _overlapped(self, source: Traced, axis: int, step: Extent, value: Traced) -> Traced:
+        """The taps of windows added up where they stand in the source."""
+        total = zero = self.trace.node(g.Fill(0, value.element))
+        for tap in range(int(self.trace.dimension(value.extents[axis]))):
+            part = item(value, (*(slice(None),) * axis, tap))
+            starts = [op("*", step, Lit(tap)) if k == axis else Lit(0) for k in range(source.ndim)]
+            placed = embedded(part, zero, starts, (1,) * source.ndim, source.extents)
+            total = elementwise("add", total, placed) if tap else placed
+        return total
 
     def _embedded(self, node: g.Embed, value: Traced) -> Pulled:
         of, into = Traced(self.trace, node.of), Traced(self.trace, node.into)
