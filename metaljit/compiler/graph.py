@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from ..dtypes import DType
-from ..extents import Extent, Op, Sym, substituted
+from ..extents import Extent, Op, Sym, substituted, symbols
 from ..frozen import frozen, mutable
 from ..source import Span
 
@@ -415,13 +415,13 @@ class Graph:
         a, b = self.extent(a), self.extent(b)
         if a == b:
             return a
-        if isinstance(b, Sym):
+        if isinstance(a, Sym) and not isinstance(b, Sym):
+            a, b = b, a
+        if isinstance(b, Sym) and b.name not in symbols(a):  # n = (n // 2) * 2 says nothing of what n is
             self.same = {k: substituted(v, {b.name: a}) for k, v in self.same.items()} | {b.name: a}
             return a
-        if isinstance(a, Sym):
-            return self.equate(b, a, why, span)
         self.requirements.append((Op("==", (a, b)), why, span))
-        return a
+        return b if isinstance(b, Sym) else a
 
     def reading(self, memory: Iterable[Ref]) -> Graph:
         """The graph as the turns of a loop see it, where these nodes have been computed."""
