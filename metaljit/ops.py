@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .stdlib_ops import random as random
     from .stdlib_ops.bits import hamming_distance as hamming_distance
+    from .stdlib_ops.conv import conv as conv, conv_grad_input as conv_grad_input, conv_grad_weight as conv_grad_weight
     from .stdlib_ops.pooling import max_pool as max_pool, max_pool_grad as max_pool_grad, max_unpool as max_unpool
     from .stdlib_ops.pooling_means import avg_pool as avg_pool, avg_pool_grad as avg_pool_grad, l2_pool as l2_pool
     from .stdlib_ops.stencil import laplacian as laplacian
@@ -20,6 +21,7 @@ FAMILIES = {
     "bits": ("hamming_distance",),
     "pooling": ("max_pool", "max_pool_grad", "max_unpool"),
     "pooling_means": ("avg_pool", "avg_pool_grad", "l2_pool"),
+    "conv": ("conv", "conv_grad_input", "conv_grad_weight"),
 }
 # Families that are a module of ops by themselves.
 MODULES = {"random": ("bits", "philox_state", "skip", "state_from")}
