@@ -9,7 +9,19 @@ from statistics import median
 
 import metaljit as mj
 
-from . import cooperative, graphs, hamming, laplacian, matmul, max_pool, nn, normals, overhead, philox, reductions
+from . import (
+    cooperative,
+    graphs,
+    hamming,
+    laplacian,
+    matmul,
+    max_pool,
+    nn,
+    normals,
+    overhead,
+    philox,
+    reductions,
+)
 from .timing import Measured, Work, measure
 
 WORKS: dict[str, Callable[[], Work]] = {

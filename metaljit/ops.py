@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from .stdlib_ops.arrange import where as where
     from .stdlib_ops.bits import hamming_distance as hamming_distance
     from .stdlib_ops.canny import canny as canny
+    from .stdlib_ops.conv import conv as conv
+    from .stdlib_ops.conv import conv_grad_input as conv_grad_input
+    from .stdlib_ops.conv import conv_grad_weight as conv_grad_weight
     from .stdlib_ops.gather import embedding as embedding
     from .stdlib_ops.gather import gather_nd as gather_nd
     from .stdlib_ops.gather import take as take
@@ -59,10 +62,12 @@ if TYPE_CHECKING:
     from .stdlib_ops.optim import sgd as sgd
     from .stdlib_ops.pad import pad as pad
     from .stdlib_ops.pooling import max_pool as max_pool
+    from .stdlib_ops.pooling import max_pool_grad as max_pool_grad
+    from .stdlib_ops.pooling import max_unpool as max_unpool
+    from .stdlib_ops.pooling_means import avg_pool as avg_pool
+    from .stdlib_ops.pooling_means import avg_pool_grad as avg_pool_grad
+    from .stdlib_ops.pooling_means import l2_pool as l2_pool
     from .stdlib_ops.random import dropout as dropout
-    from .stdlib_ops.rnn import gru as gru
-    from .stdlib_ops.rnn import lstm as lstm
-    from .stdlib_ops.rnn import rnn as rnn
     from .stdlib_ops.reduce import all as all
     from .stdlib_ops.reduce import any as any
     from .stdlib_ops.reduce import argmax as argmax
@@ -74,6 +79,9 @@ if TYPE_CHECKING:
     from .stdlib_ops.reduce import prod as prod
     from .stdlib_ops.reduce import sum as sum
     from .stdlib_ops.reduce import var as var
+    from .stdlib_ops.rnn import gru as gru
+    from .stdlib_ops.rnn import lstm as lstm
+    from .stdlib_ops.rnn import rnn as rnn
     from .stdlib_ops.scan import cummax as cummax
     from .stdlib_ops.scan import cummin as cummin
     from .stdlib_ops.scan import cumprod as cumprod
@@ -117,6 +125,9 @@ FAMILIES = {
     "canny": ("canny",),
     "gather": ("gather_nd", "take", "take_along_axis", "embedding"),
     "scatter": ("scatter_nd", "scatter_nd_update", "put_along_axis"),
+    "pooling": ("max_pool", "max_pool_grad", "max_unpool"),
+    "pooling_means": ("avg_pool", "avg_pool_grad", "l2_pool"),
+    "random": ("dropout",),
     "bits": ("hamming_distance",),
     "shape": ("expand_dims", "squeeze", "reshape", "transpose", "flip", "broadcast_to", "slice", "split"),
     "arrange": (
@@ -136,14 +147,12 @@ FAMILIES = {
     "reduce": ("sum", "prod", "max", "min", "mean", "var", "all", "any", "argmax", "argmin", "logsumexp"),
     "scan": ("cumsum", "cumprod", "cummax", "cummin"),
     "sort": ("sort", "argsort", "top_k"),
-    "pooling": ("max_pool",),
-    "random": ("dropout",),
+    "conv": ("conv", "conv_grad_input", "conv_grad_weight"),
     "rnn": ("rnn", "lstm", "gru"),
     "activations": ("relu", "gelu", "sigmoid", "silu", "softplus", "tanh", "erf"),
     "losses": ("softmax", "log_softmax", "softmax_cross_entropy", "nll"),
     "norms": ("layer_norm", "rms_norm", "batch_norm", "local_response_norm"),
     "optim": ("sgd", "momentum", "adam", "adadelta", "rmsprop", "optimizer_state"),
-    "rnn": ("rnn", "lstm", "gru"),
     "spatial": ("hash_grid_encode", "hash_grid_corners", "hash_grid_index", "resize"),
 }
 # Families that are a module of ops by themselves.

@@ -9,7 +9,7 @@ import numpy as np
 import metaljit as mj
 from metaljit.stdlib_ops.image import FLOATS, bell
 from metaljit.stdlib_ops.operands import Operand, check_array, refuse
-from metaljit.stdlib_ops.windows import MODES
+from metaljit.stdlib_ops.stencil_windows import MODES
 
 _INTEGERS = (mj.lang.u8, mj.lang.u16)
 _TURNS = 4  # growths between two looks whether anything still grows

@@ -17,7 +17,7 @@ import numpy as np
 import metaljit as mj
 from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64
 from metaljit.stdlib_ops.operands import Operand, axes_of, check_array, refuse, whole
-from metaljit.stdlib_ops.windows import MODES, NUMBERS, windows
+from metaljit.stdlib_ops.stencil_windows import MODES, NUMBERS, windows
 
 FLOATS = (f16, bf16, f32)
 _SIGNED = (*FLOATS, i8, i16, i32, i64)

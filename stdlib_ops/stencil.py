@@ -13,7 +13,7 @@ import metaljit as mj
 from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64
 from metaljit.stdlib_ops.operands import Operand, axes_of, check_array, refuse
 from metaljit.stdlib_ops.pad import SHORTENED, pad
-from metaljit.stdlib_ops.windows import NUMBERS, Padding, Windows, each, modes_of, windows
+from metaljit.stdlib_ops.stencil_windows import NUMBERS, Padding, Windows, each, modes_of, windows
 
 _SIGNED = (f16, bf16, f32, i8, i16, i32, i64)
 REDUCTIONS = ("sum", "prod", "min", "max", "argmin", "argmax")

@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never
 
 from ..compiler import graph as g
 from ..dtypes import F32
+from ..extents import Extent, Lit, op
 from . import joins, reverse_loops
 from .adjoints import adjoint
 from .joins import embedded, index, scattered
@@ -20,7 +21,7 @@ from .products import pulled
 from .reductions import cast, reduce
 from .reverse_loops import zeros
 from .traced import Trace, Traced, elementwise, fault
-from .views import broadcast_to, expand_dims, reshape
+from .views import broadcast_to, expand_dims, item, reshape
 
 Pulled: TypeAlias = Iterable[tuple[g.Ref, Traced]]  # what is added to the derivatives by operands
 
@@ -149,7 +150,19 @@ class _Reverse:
                 return embedded(value, zero, starts, steps, source.extents)
             case g.Reshape():
                 return reshape(value, source.shape)
+            case g.Windows(axis, step):
+                return self._overlapped(source, axis, step, value)
         assert_never(map)
+
+    def _overlapped(self, source: Traced, axis: int, step: Extent, value: Traced) -> Traced:
+        """The taps of windows added up where they stand in the source."""
+        total = zero = self.trace.node(g.Fill(0, value.element))
+        for tap in range(int(self.trace.dimension(value.extents[axis]))):
+            part = item(value, (*(slice(None),) * axis, tap))
+            starts = [op("*", step, Lit(tap)) if k == axis else Lit(0) for k in range(source.ndim)]
+            placed = embedded(part, zero, starts, (1,) * source.ndim, source.extents)
+            total = elementwise("add", total, placed) if tap else placed
+        return total
 
     def _embedded(self, node: g.Embed, value: Traced) -> Pulled:
         of, into = Traced(self.trace, node.of), Traced(self.trace, node.into)
