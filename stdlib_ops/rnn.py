@@ -181,7 +181,11 @@ def gru(
 
 def _check_gates(op: str, gates: Any, letters: str) -> None:
     if not isinstance(gates, str) or sorted(gates) != sorted(letters):
-        refuse(op, f"`gates` names each of {', '.join(letters)} once and is {gates!r}", f"PyTorch's are {letters!r}")
+        refuse(
+            op,
+            f"`gates` names each of {', '.join(letters)} once and is {gates!r}",
+            f"PyTorch's are {letters!r}",
+        )
 
 
 @frozen
@@ -213,7 +217,9 @@ class _Layer:
         features = x.shape[2]
         if w_ih is None:
             if features != sides * gates * size:
-                self._unfit(f"without `w_ih` the last axis of `x` is {sides * gates * size}, and `x` has shape {x.shape}")
+                self._unfit(
+                    f"without `w_ih` the last axis of `x` is {sides * gates * size}, and `x` has shape {x.shape}"
+                )
         else:
             w_ih = self._sides("w_ih", w_ih, x)
             self._fits("w_ih", w_ih, gates * size, features)
@@ -240,7 +246,9 @@ class _Layer:
         """An array, or an array for each direction."""
         if isinstance(given, list | tuple):
             if not self.bidirectional or len(given) != 2:
-                self._unfit(f"`{name}` is a {type(given).__name__} of {len(given)}, and a pair belongs to `bidirectional`")
+                self._unfit(
+                    f"`{name}` is a {type(given).__name__} of {len(given)}, and a pair belongs to `bidirectional`"
+                )
             for side in given:
                 self._array(name, side, x)
             return tuple(given)
@@ -260,7 +268,9 @@ class _Layer:
             wanted = [(2, *shape), (2 * shape[0], *shape[1:])]
         for side in given if isinstance(given, tuple) else (given,):
             if not any(tuple(side.shape) == w for w in wanted):
-                self._unfit(f"`{name}` has shape {tuple(side.shape)} and takes {' or '.join(map(str, wanted))}")
+                self._unfit(
+                    f"`{name}` has shape {tuple(side.shape)} and takes {' or '.join(map(str, wanted))}"
+                )
 
     def _unfit(self, message: str, help: str = "") -> NoReturn:
         refuse(self.op, message, help, "op-shape", mj.ShapeError)
@@ -284,7 +294,14 @@ def _count(given: Weights) -> Any:
 
 @mj.jit(static=["layer", "biased"])
 def _run(
-    x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, given: list[Any], layer: _Layer, biased: tuple[int, ...]
+    x: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any,
+    b_hh: Any,
+    given: list[Any],
+    layer: _Layer,
+    biased: tuple[int, ...],
 ) -> tuple[Any, list[Any]]:
     x = x.swapaxes(0, 1) if layer.batch_first else x
     steps, rows, features = x.shape
@@ -300,7 +317,9 @@ def _run(
             inputs = x.reshape(steps * rows, features) @ columns
         for bias in (b_ih, None if biased else b_hh):
             if bias is not None:
-                inputs = inputs + _side(bias, side, len(directions), *inputs.shape[2 if w_ih is None else 1 :])
+                inputs = inputs + _side(
+                    bias, side, len(directions), *inputs.shape[2 if w_ih is None else 1 :]
+                )
         inputs = inputs.reshape(steps, rows, gates, size)
         own = _side(b_hh, side, len(directions), len(biased), size) if biased else ()
         zero = np.zeros_like(np.broadcast_to(weights[0, 0], (rows, size)))
