@@ -113,7 +113,7 @@ def rms_norm(
     Returns an array of the shape and dtype of `x`.
     Raises TypeFault for other dtypes, ShapeError for a weight of another shape, LaunchFault for an axis that `x` does not
     have and for an `eps` below 0.
-    Source: Zhang, Sennrich, Root Mean Square Layer Normalization, 2019.
+    After Zhang, Sennrich, Root Mean Square Layer Normalization, 2019.
     Compare: PyTorch `F.rms_norm`.
 
     Example:
@@ -195,7 +195,7 @@ def batch_norm(
     the new mean and the new variance; variables are assigned instead, once in each call, and the result comes after that.
     Raises TypeFault for other dtypes, ShapeError for shapes that do not go together, and in training for a batch with less
     than two elements a channel; LaunchFault for other arguments that make no sense.
-    Source: Ioffe, Szegedy, Batch Normalization, 2015.
+    After Ioffe, Szegedy, Batch Normalization, 2015.
     Compare: MPSGraph `normalization` of `mean` and `variance`; PyTorch `F.batch_norm`; TensorFlow
         `tf.compat.v1.nn.fused_batch_norm`.
 
@@ -308,14 +308,14 @@ def local_response_norm(
 
     Returns an array of the shape and dtype of `x`.
     Raises TypeFault for other dtypes, LaunchFault for a window of no channel and an axis that `x` does not have.
-    Source: Krizhevsky, Sutskever, Hinton, ImageNet Classification with Deep Convolutional Neural Networks, 2012.
+    After Krizhevsky, Sutskever, Hinton, ImageNet Classification with Deep Convolutional Neural Networks, 2012.
     Compare: PyTorch `F.local_response_norm`; TensorFlow `tf.nn.local_response_normalization`.
 
     Example:
         >>> import numpy as np
         >>> from metaljit import ops
         >>> ops.local_response_norm(np.array([[1, 2, 3]], np.float32), 3, alpha=1.0).round(4)
-        array([[0.4807, 0.5467, 0.8618]], dtype=float32)
+        array([[0.4792, 0.5445, 0.8548]], dtype=float32)
     """
     op = "local_response_norm"
     check_array(op, "x", x, FLOATS, "floats")
