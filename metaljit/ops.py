@@ -22,11 +22,18 @@ if TYPE_CHECKING:
     from .stdlib_ops.arrange import stack as stack
     from .stdlib_ops.arrange import tile as tile
     from .stdlib_ops.arrange import where as where
+    from .stdlib_ops.bits import bitwise_count as bitwise_count
     from .stdlib_ops.bits import hamming_distance as hamming_distance
+    from .stdlib_ops.bits import packbits as packbits
+    from .stdlib_ops.bits import unpackbits as unpackbits
     from .stdlib_ops.gather import embedding as embedding
     from .stdlib_ops.gather import gather_nd as gather_nd
     from .stdlib_ops.gather import take as take
     from .stdlib_ops.gather import take_along_axis as take_along_axis
+    from .stdlib_ops.linear import dot as dot
+    from .stdlib_ops.linear import gram as gram
+    from .stdlib_ops.linear import matmul as matmul
+    from .stdlib_ops.linear import outer as outer
     from .stdlib_ops.pooling import max_pool as max_pool
     from .stdlib_ops.reduce import all as all
     from .stdlib_ops.reduce import any as any
@@ -63,7 +70,7 @@ FAMILIES = {
     "stencil": ("laplacian",),
     "gather": ("gather_nd", "take", "take_along_axis", "embedding"),
     "scatter": ("scatter_nd", "scatter_nd_update", "put_along_axis"),
-    "bits": ("hamming_distance",),
+    "bits": ("hamming_distance", "bitwise_count", "packbits", "unpackbits"),
     "shape": ("expand_dims", "squeeze", "reshape", "transpose", "flip", "broadcast_to", "slice", "split"),
     "arrange": (
         "concatenate",
@@ -82,6 +89,7 @@ FAMILIES = {
     "reduce": ("sum", "prod", "max", "min", "mean", "var", "all", "any", "argmax", "argmin", "logsumexp"),
     "scan": ("cumsum", "cumprod", "cummax", "cummin"),
     "sort": ("sort", "argsort", "top_k"),
+    "linear": ("matmul", "dot", "outer", "gram"),
     "pooling": ("max_pool",),
 }
 # Families that are a module of ops by themselves.
