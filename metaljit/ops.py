@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from .stdlib_ops.arrange import stack as stack
     from .stdlib_ops.arrange import tile as tile
     from .stdlib_ops.arrange import where as where
+    from .stdlib_ops.bits import bitwise_count as bitwise_count
     from .stdlib_ops.bits import hamming_distance as hamming_distance
+    from .stdlib_ops.bits import packbits as packbits
+    from .stdlib_ops.bits import unpackbits as unpackbits
     from .stdlib_ops.canny import canny as canny
     from .stdlib_ops.conv import conv as conv
     from .stdlib_ops.conv import conv_grad_input as conv_grad_input
@@ -46,6 +49,10 @@ if TYPE_CHECKING:
     from .stdlib_ops.image import prewitt as prewitt
     from .stdlib_ops.image import sobel as sobel
     from .stdlib_ops.image import uniform_filter as uniform_filter
+    from .stdlib_ops.linear import dot as dot
+    from .stdlib_ops.linear import gram as gram
+    from .stdlib_ops.linear import matmul as matmul
+    from .stdlib_ops.linear import outer as outer
     from .stdlib_ops.losses import log_softmax as log_softmax
     from .stdlib_ops.losses import nll as nll
     from .stdlib_ops.losses import softmax as softmax
@@ -128,7 +135,7 @@ FAMILIES = {
     "pooling": ("max_pool", "max_pool_grad", "max_unpool"),
     "pooling_means": ("avg_pool", "avg_pool_grad", "l2_pool"),
     "random": ("dropout",),
-    "bits": ("hamming_distance",),
+    "bits": ("hamming_distance", "bitwise_count", "packbits", "unpackbits"),
     "shape": ("expand_dims", "squeeze", "reshape", "transpose", "flip", "broadcast_to", "slice", "split"),
     "arrange": (
         "concatenate",
@@ -147,6 +154,7 @@ FAMILIES = {
     "reduce": ("sum", "prod", "max", "min", "mean", "var", "all", "any", "argmax", "argmin", "logsumexp"),
     "scan": ("cumsum", "cumprod", "cummax", "cummin"),
     "sort": ("sort", "argsort", "top_k"),
+    "linear": ("matmul", "dot", "outer", "gram"),
     "conv": ("conv", "conv_grad_input", "conv_grad_weight"),
     "rnn": ("rnn", "lstm", "gru"),
     "activations": ("relu", "gelu", "sigmoid", "silu", "softplus", "tanh", "erf"),
