@@ -1,7 +1,7 @@
 """The graph of a traced function: every array is an index function of the nodes before it.
 
     node = Input | Number | Fill | Count | Index | Carried | Elementwise | Cast | View | Embed | Gather | Scatter
-         | Choose | Ruled | Call | Part | Reduce | Product | Loop
+         | Choose | Ruled | Call | Launch | Part | Reduce | Product | Loop
     map  = Axes | Slice | Reshape | Windows
 
 A node refers to others by number, so equal nodes are one node (common subexpressions are shared as they are added), and
@@ -11,13 +11,14 @@ is `x.1`. Operands of `Elementwise` have the node's own shape or none (a number)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, TypeGuard, assert_never
 
 from ..dtypes import DType
 from ..extents import Extent, Op, Sym, substituted, symbols
 from ..frozen import frozen, mutable
+from ..program import Program
 from ..source import Span
 
 Shape: TypeAlias = tuple[Extent, ...]
@@ -230,8 +231,31 @@ class Call:
 
 
 @frozen
+class Launch:
+    """A grid kernel, which writes whole arrays: each is a `Part`. `key` names the kernel, as in a `Call`.
+
+    An argument is a node (an array that is read, or whose contents a result starts with, or a number) or a constant.
+    `dtype` and `shape` are those of the first result.
+    """
+
+    key: Any
+    arguments: tuple[tuple[str, Ref | tuple[int | float, ...]], ...]
+    results: tuple[DType, ...]
+    dtype: DType
+    shape: Shape
+
+
+@frozen
+class Launched:
+    """What a `Launch` launches: a program, and what its extents are in the graph."""
+
+    program: Program
+    extents: Mapping[str, Extent]
+
+
+@frozen
 class Part:
-    """One result of a call."""
+    """One result of a call, a launch or a loop."""
 
     of: Ref
     number: int
@@ -307,6 +331,7 @@ Node: TypeAlias = (
     | Choose
     | Ruled
     | Call
+    | Launch
     | Part
     | Reduce
     | Product
@@ -353,11 +378,16 @@ def operands(node: Node) -> tuple[Ref, ...]:
             return (predicate, then, otherwise)
         case Product(left, right, _, _):
             return (left, right)
-        case Call(_, arguments, _, _, _):
+        case Call(_, arguments, _, _, _) | Launch(_, arguments, _, _, _):
             return tuple(ref for _, ref in arguments if isinstance(ref, int))
         case Loop(_, starts, outer, _, _, _):
             return (*starts, *outer)
     assert_never(node)
+
+
+def in_parts(node: Node) -> TypeGuard[Call | Launch | Loop]:
+    """Whether the results of a node are its `Part`s."""
+    return isinstance(node, Launch) or (isinstance(node, Call | Loop) and len(node.results) > 1)
 
 
 @frozen
@@ -377,9 +407,9 @@ class Rule:
 class Graph:
     """Nodes in an order in which they can be computed, each with the user's line.
 
-    `kernels` has what a `Call`'s key stands for, `loops` the turns of each scope that is one, `rules` the users'
-    derivatives. `same` are extents that have to be equal: the later one stands for the earlier; `requirements` those that
-    are no single symbols.
+    `kernels` has what the key of a `Call` or `Launch` stands for, `loops` the turns of each scope that is one, `rules` the
+    users' derivatives. `same` are extents that have to be equal: the later one stands for the earlier; `requirements` those
+    that are no single symbols.
     """
 
     nodes: list[Node] = field(default_factory=list)

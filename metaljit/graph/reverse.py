@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from ..compiler import graph as g
-from ..compiler.inline import counted, dependent, inlined
+from ..compiler.inline import counted, inlined
 from ..dtypes import F32
 from ..extents import Extent, Lit, op
 from . import joins
@@ -37,7 +37,7 @@ class _Reverse:
         self.trace, self.graph, self.asked = trace, trace.graph, asked
         self.sums: dict[g.Ref, Traced] = {}
         self.parts: dict[g.Ref, dict[int, Traced]] = {}
-        self.active = dependent(self.graph, list(results), asked)
+        self.active = self._dependent(results, asked)
         for ref, value in results.items():
             self._add(ref, value)
 
@@ -52,6 +52,23 @@ class _Reverse:
             self.trace.place = before
         return {ref: self.sums[ref] for ref in self.asked if ref in self.sums}
 
+    def _dependent(self, results: Iterable[g.Ref], asked: frozenset[g.Ref]) -> set[g.Ref]:
+        """What is computed from nodes that are asked about; results of a rule from its arguments, too."""
+        behind: dict[g.Ref, tuple[g.Ref, ...]] = {}
+        todo = [*results]
+        while todo:
+            ref = todo.pop()
+            if ref not in behind:
+                node = self.graph.nodes[ref]
+                more = self.graph.rules[node.rule].arguments if isinstance(node, g.Ruled) else ()
+                behind[ref] = (*g.operands(node), *more)
+                todo += behind[ref]
+        found: set[g.Ref] = set()
+        for ref in sorted(behind):
+            if ref in asked or any(of in found for of in behind[ref]):
+                found.add(ref)
+        return found
+
     def _add(self, ref: g.Ref, value: Traced) -> None:
         node = self.graph.nodes[ref]
         if ref not in self.active or not node.dtype.is_float:
@@ -63,7 +80,7 @@ class _Reverse:
 
     def _behind(self, ref: g.Ref) -> Pulled:
         node = self.graph.nodes[ref]
-        if isinstance(node, g.Call | g.Loop) and len(node.results) > 1:
+        if g.in_parts(node):
             found = self.parts.get(ref, {})
             return self._several(ref, node, found) if found else ()
         value = self.sums.get(ref)
@@ -104,7 +121,7 @@ class _Reverse:
                 return pulled(node, value)
             case g.Ruled():
                 return self._ruled(ref, node, value)
-            case g.Call() | g.Loop():
+            case g.Call() | g.Launch() | g.Loop():
                 return self._several(ref, node, {0: value})
         assert_never(node)
 
@@ -221,9 +238,16 @@ class _Reverse:
     def _zeros(self, like: Traced) -> Traced:
         return broadcast_to(self.trace.node(g.Fill(0, like.element)), like.shape)
 
-    def _several(self, ref: g.Ref, node: g.Call | g.Loop, parts: Mapping[int, Traced]) -> Pulled:
+    def _several(self, ref: g.Ref, node: g.Call | g.Launch | g.Loop, parts: Mapping[int, Traced]) -> Pulled:
         if isinstance(node, g.Loop):
             return self._looped(ref, node, parts)
+        if isinstance(node, g.Launch):
+            name = self.graph.kernels[node.key].program.name
+            fault(
+                "no-derivative",
+                f"the grid kernel {name!r} has no derivative",
+                "give it one: `@mj.custom_vjp`",
+            )
         wanted = [n for n, of in node.arguments if isinstance(of, int) and of in self.active]
         found = adjoint(self.trace, ref, [parts.get(k) for k in range(len(node.results))], wanted)
         given = {n: of for n, of in node.arguments if isinstance(of, int)}

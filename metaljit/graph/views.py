@@ -219,7 +219,7 @@ def reshape(array: Traced, shape: Dimension | Sequence[Dimension]) -> Traced:
 
 
 def broadcast_to(array: Traced, shape: Sequence[Dimension]) -> Traced:
-    from .traced import broadcast, stretched
+    from .traced import broadcast
 
     wanted = tuple(map(extent_of, shape))
     found = broadcast(array.trace, [array.extents, wanted])
@@ -228,8 +228,9 @@ def broadcast_to(array: Traced, shape: Sequence[Dimension]) -> Traced:
     first = len(wanted) - array.ndim
     if not array.ndim:
         return _view(array, g.Axes(()), wanted)
+    if array.extents == tuple(map(array.trace.graph.extent, wanted)):
+        return array
     along = tuple(None if e == Lit(1) else first + k for k, e in enumerate(array.extents))
-    del stretched
     return _view(array, g.Axes(along), wanted)
 
 

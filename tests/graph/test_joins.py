@@ -54,6 +54,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "add a slice": (lambda x: added(x, (slice(None), slice(1, 3)), x[:, :1]), (a(3, 5),)),
     "add at": (lambda x, i, y: added(x, i, y), (a(3, 5), AT, a(4, 5))),
     "add at one": (lambda x, i: added(x, i, 1) * 2, (a(9), GRID)),
+    "add at none": (lambda x, i, y: added(x, i, y) * 2, (a(3, 5), AT[:0], a(0, 5))),
     "set none": (lambda x: changed(x, slice(4, 2), 9), (a(5),)),
 }
 

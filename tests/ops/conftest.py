@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import metaljit as mj
+from metaljit.graph.jit import Jitted
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -34,5 +35,13 @@ def mutate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Mutate:
         file = tmp_path / f"{family}.mjk"
         file.write_text(text.replace(old, new), "utf-8")
         monkeypatch.setattr(mj.stdlib, family, mj.load_kernels(file), raising=False)
+        for jitted in _jitted():  # what they have traced has the kernels as they are
+            monkeypatch.setattr(jitted, "_made", {})
+            monkeypatch.setattr(jitted, "_last", None)
 
     return plant
+
+
+def _jitted() -> list[Jitted]:
+    families = [m for name, m in sys.modules.items() if name.startswith("metaljit.stdlib_ops.")]
+    return [v for m in families for v in vars(m).values() if isinstance(v, Jitted)]

@@ -28,6 +28,8 @@ def special(dtype: Any) -> Array:
         info: Any = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
         numbers = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny, info.eps]
         return np.array([float(v) for v in numbers]).astype(kind)
+    if kind == np.bool_:
+        return np.array([False, True])
     limits = np.iinfo(kind)
     return np.array([0, 1, limits.min, limits.max, limits.max // 2, limits.max - 1], kind)
 

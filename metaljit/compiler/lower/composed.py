@@ -33,6 +33,7 @@ from ..graph import (
     Graph,
     Index,
     Input,
+    Launch,
     Loop,
     Map,
     Number,
@@ -187,7 +188,7 @@ class Composer:
                 return self._called(body, ref, node, indices, span)
             case Reduce():
                 return (self._reduced(body, node, indices, known, span),)
-            case Input() | Scatter() | Carried() | Product():
+            case Input() | Scatter() | Carried() | Product() | Launch():
                 raise AssertionError(f"{type(node).__name__} is read from memory")
         assert_never(node)
 
