@@ -77,6 +77,13 @@ def whole(op: str, name: str, value: Any, least: int) -> int:
     return number
 
 
+def lengths(op: str, name: str, given: Any) -> tuple[int, ...]:
+    """A shape: whole numbers, or extents of a trace, which are numbers that each call brings."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        refuse(op, f"`{name}` is a shape, and got {given!r}", f"pass a tuple, for example `{name}=x.shape`")
+    return tuple(n if hasattr(n, "extent") else whole(op, name, n, 0) for n in given)
+
+
 def axis_of(op: str, given: Any, rank: int, name: str = "axis") -> int:
     """The axis meant by `axis`, counted from the front."""
     axis = whole(op, name, given, -rank)

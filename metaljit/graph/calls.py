@@ -114,8 +114,6 @@ def _as_extent(name: str, value: Any) -> dict[str, Extent]:
     if isinstance(value, Traced):
         node = value.node
         return {name: Sym(node.name)} if isinstance(node, g.Number) else {}
-    if isinstance(value, Size):
-        return {name: value.extent}
     if isinstance(value, int | np.integer):
         return {name: Lit(int(value))}
     return {}
