@@ -1,7 +1,7 @@
 """Sixteen million normal numbers, and as many within two standard deviations.
 
-Peers have generators of their own, so their numbers differ; they are as normal and as random. NumPy cuts by drawing again what
-is outside, SciPy and JAX by the inverse of the distribution.
+Peers have generators of their own, so their numbers differ; they are as normal and as random. NumPy cuts by drawing again
+what is outside, SciPy and JAX by the inverse of the distribution.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A small perceptron says the colour of a place. In one model it is given the place as sines and cosines; in the other,
 features from a multiresolution hash grid, whose table is learned with the weights. Both are trained for the same time: the
-pixels that are drawn, the model, its gradient, Adam and the loop of steps are one traced function. Printed are the loss and the
-peak signal-to-noise ratio; examples/out/nerf_image.png shows the photograph, what the hash grid learned, and what the
+pixels that are drawn, the model, its gradient, Adam and the loop of steps are one traced function. Printed are the loss and
+the peak signal-to-noise ratio; examples/out/nerf_image.png shows the photograph, what the hash grid learned, and what the
 sines learned.
 """
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.dtypes import I32
 from metaljit.graph.context import current_trace
 from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
 from metaljit.stdlib_ops.gather import ELEMENTS, check_indices
@@ -319,7 +318,7 @@ def linspace(
 def _places(n: Any) -> Any:
     """0, 1, …: of the trace that runs, or at once."""
     trace = current_trace()
-    return mj.stdlib.arrange.places(0 if trace is None else trace.constant(0, I32), n)
+    return mj.stdlib.arrange.places(0 if trace is None else trace.constant(0, i32), n)
 
 
 def _scalars(kind: np.dtype[Any], *values: Any) -> tuple[Any, ...]:

@@ -1,9 +1,10 @@
 """Convolutions and their gradients; the kernels are in conv.mjk.
 
-In: arrays, windows and layouts. Out: what matrix products of weights and columns give; a column has the elements of a window. Where
-strides are 1, columns are a view: along the padded array as one line, a tap of the window stands a fixed distance from the
-first one, whatever the window. So the products read the padded array itself; between the ends of lines are windows that are none, and are
-left out of the result. Where strides are larger, columns are stored, which takes little, since there are few windows.
+In: arrays, windows and layouts. Out: what matrix products of weights and columns give; a column has the elements of a
+window. Where strides are 1, columns are a view: along the padded array as one line, a tap of the window stands a fixed
+distance from the first one, whatever the window. So the products read the padded array itself; between the ends of lines are
+windows that are none, and are left out of the result. Where strides are larger, columns are stored, which takes little,
+since there are few windows.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def conv(
     layout: str | None = None,
     weight_layout: str | None = None,
 ) -> Any:
-    """The convolution of neural networks, which is a correlation: `y[n, o, p] = Σ x[n, i, stride·p + dilation·k - padding] · w[o, i, k]`.
+    """The convolution of neural networks, which is a correlation: y[n, o, p] is the sum over i and k of
+    `x[n, i, stride * p + dilation * k - padding] * w[o, i, k]`.
 
     x: array (N, C, spatial axes) of any number dtype, or in the order of `layout`; 1 to 3 spatial axes.
     w: weights (O, C / groups, window) of the dtype of `x`, or in the order of `weight_layout`.
@@ -48,8 +50,8 @@ def conv(
 
     Returns an array of the dtype of `x`. Floats are summed in f32 and rounded once; integers wrap.
 
-    Raises TypeFault for bool, float64, and two dtypes, ShapeError where shapes do not fit or no window does, LaunchFault for other
-    arguments that make no sense.
+    Raises TypeFault for bool, float64, and two dtypes, ShapeError where shapes do not fit or no window does, LaunchFault for
+    other arguments that make no sense.
 
     Compare: MPSGraph `convolution2D`; PyTorch `F.conv2d`; TensorFlow `tf.nn.conv2d`; SciPy `scipy.signal.correlate`.
 
@@ -263,8 +265,8 @@ def _plan(
 def _same_dtype(op: str, a: str, x: Any, b: str, y: Any) -> None:
     check_array(op, b, y, _NUMBERS, "numbers")
     if x.dtype != y.dtype:
-        refuse(op, f"`{a}` is {x.dtype.name} and `{b}` is {y.dtype.name}; both have one dtype", f"convert one: `{b}.astype(…)`",
-               "op-dtype", mj.TypeFault)  # fmt: skip
+        refuse(op, f"`{a}` is {x.dtype.name} and `{b}` is {y.dtype.name}; both have one dtype",
+               f"convert one: `{b}.astype(…)`", "op-dtype", mj.TypeFault)  # fmt: skip
 
 
 # ---- calls ----
@@ -358,7 +360,7 @@ def _to_input(plan: _Plan, grad: Any, w: Any) -> Any:
 
 def _to_weights(plan: _Plan, grad: Any, x: Any) -> Any:
     x, grad = (_ordered(a, plan.layout, f"NC{plan.spatial}") for a in (x, grad))
-    g, n, outs = plan.groups, x.shape[0], grad.shape[1]
+    g, outs = plan.groups, grad.shape[1]
     if plan.strided:
         columns, right = _stored_columns(plan, x), _flat(grad, g)
     else:
@@ -391,7 +393,7 @@ def _stored_columns(plan: _Plan, x: Any) -> Any:
     """(N, G, C / G * taps, windows), computed from `x`."""
     of = [tuple(getattr(v, name) for v in plan.each) for name in ("stride", "dilation", "before", "extra")]
     found = mj.stdlib.conv.columns(x, plan.taps, plan.size, *of)
-    n, k, *counts = found.shape
+    n, _, *counts = found.shape
     return found.reshape(n, plan.groups, x.shape[1] // plan.groups * plan.taps, prod(counts))
 
 

@@ -115,13 +115,6 @@ def is_traced(x: Any) -> bool:
     return hasattr(x, "__metaljit_traced__")
 
 
-def lengths(op: str, name: str, given: Any) -> tuple[int, ...]:
-    """A shape: whole numbers, or extents of a trace, which are numbers that each call brings."""
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        refuse(op, f"`{name}` is a shape, and got {given!r}", f"pass a tuple, for example `{name}=x.shape`")
-    return tuple(n if hasattr(n, "extent") else whole(op, name, n, 0) for n in given)
-
-
 def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """The axes meant by `axes`, ascending; None is all of them."""
     if given is None:

@@ -70,9 +70,10 @@ def pad(x: Operand, widths: Widths, mode: str | Sequence[str] = "constant", valu
 
 def _pairs(widths: Any, rank: int) -> tuple[tuple[int, int], ...]:
     """(before, after) for each axis."""
-    items = tuple(widths) if isinstance(widths, Sequence) else (widths, widths)
+    items: tuple[Any, ...] = tuple(widths) if isinstance(widths, Sequence) else (widths, widths)
     if not any(isinstance(i, Sequence) for i in items):
-        items = (items if len(items) == 2 else items * 2 if len(items) == 1 else (),) * rank
+        one: tuple[Any, ...] = items if len(items) == 2 else items * 2 if len(items) == 1 else ()
+        items = (one,) * rank
     elif len(items) == 1:
         items = items * rank
     if len(items) != rank or any(not isinstance(i, Sequence) or len(i) != 2 for i in items):

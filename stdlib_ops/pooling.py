@@ -1,7 +1,7 @@
 """Pooling by maxima; the kernels are in pooling.mjk.
 
-In: arrays, windows and a layout. Out: what the kernels return. Where windows lie is worked out in windows.py, and here what an
-index counts.
+In: arrays, windows and a layout. Out: what the kernels return. Where windows lie is worked out in windows.py, and here what
+an index counts.
 """
 
 from __future__ import annotations
@@ -117,12 +117,12 @@ def max_pool_grad(
     compared again, and no two threads add into one place. Returns an array of `shape` and the dtype of `grad`; 16-bit
     floats are added in f32 and rounded once. `mj.grad` goes through it by `grad`.
 
-    Raises TypeFault for other dtypes, ShapeError where shapes do not fit, LaunchFault for other arguments that make no sense,
-    and for a mode that does not say where in its window an element stood: "global_1d" and "local_1d" know nothing of the
-    rows of NCHW.
+    Raises TypeFault for other dtypes, ShapeError where shapes do not fit, LaunchFault for other arguments that make no
+    sense, and for a mode that does not say where in its window an element stood: "global_1d" and "local_1d" know nothing of
+    the rows of NCHW.
 
-    Compare: MPSGraph `maxPooling2DGradient(gradient, indices, …)`; PyTorch `torch.ops.aten.max_pool2d_with_indices_backward`;
-    TensorFlow `tf.raw_ops.MaxPoolGradWithArgmax`.
+    Compare: MPSGraph `maxPooling2DGradient(gradient, indices, …)`; PyTorch
+    `torch.ops.aten.max_pool2d_with_indices_backward`; TensorFlow `tf.raw_ops.MaxPoolGradWithArgmax`.
 
     Example:
         >>> import numpy as np
@@ -163,10 +163,12 @@ def max_unpool(
 ) -> Any:
     """What `max_pool` took its values from, with zeros wherever no maximum stood.
 
-    x: array of any number dtype, the values. indices: int32 or int64, of its shape, as `max_pool` returned them for an array of
-        the shape of the result; one that is not in its window is left out. Where several windows have one index, the last counts.
+    x: array of any number dtype, the values. indices: int32 or int64, of its shape, as `max_pool` returned them for an array
+        of the shape of the result; one that is not in its window is left out. Where several windows have one index, the last
+        counts.
     size, stride, padding, dilation, layout: as `max_pool` had them; `mode` is its `indices`.
-    output_size: the extents of the pooled axes, or of all axes. None is the least that these windows fill; less than a stride more or less will do.
+    output_size: the extents of the pooled axes, or of all axes. None is the least that these windows fill; less than a
+        stride more or less will do.
 
     Returns an array of the dtype of `x`. Its derivative by `x` is taken from where the indices say.
 
@@ -204,7 +206,9 @@ def max_unpool(
 
 @dataclass(frozen=True)
 class _Indexing:
-    """Either the axes over which positions in `x` are flattened, or what a step in a window is worth along each axis of four."""
+    """Either the axes over which positions in `x` are flattened, or what a step in a window is worth along each axis of
+    four.
+    """
 
     flat: tuple[int, ...]
     worth: tuple[int, ...]
@@ -312,8 +316,15 @@ def _picked(pool: Windows, counted: _Indexing, x: Any, indices: Any) -> Any:
 
 
 def _unpooled(
-    op: str, counts: Sequence[int], axes: Sequence[int], size: Any, stride: Any, padding: Any, dilation: Any, output_size: Any
-) -> Windows:  # fmt: skip
+    op: str,
+    counts: Sequence[int],
+    axes: Sequence[int],
+    size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    output_size: Any,
+) -> Windows:
     """The windows of an array that has so many of them."""
     sizes = each(op, "size", size, len(axes), 1)
     strides = sizes if stride is None else each(op, "stride", stride, len(axes), 1)

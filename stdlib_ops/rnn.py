@@ -7,12 +7,12 @@ checked, and brought into one form.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 import metaljit as mj
-from metaljit.frozen import frozen
 from metaljit.lang import bf16, f16, f32
 from metaljit.stdlib_ops.operands import Operand, check_array, refuse
 from metaljit.stdlib_ops.recurrence import ACTIVATIONS, Cell, Walk, gru_cell, lstm_cell, rnn_cell
@@ -188,7 +188,7 @@ def _check_gates(op: str, gates: Any, letters: str) -> None:
         )
 
 
-@frozen
+@dataclass(frozen=True)
 class _Layer:
     """An op's call without its arrays."""
 
@@ -277,7 +277,7 @@ class _Layer:
 
 
 def _first(given: Weights) -> Operand:
-    return given[0] if isinstance(given, tuple) else given
+    return given[0] if isinstance(given, tuple) else given  # type: ignore[return-value]
 
 
 def _count(given: Weights) -> Any:

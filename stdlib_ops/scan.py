@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.dtypes import from_numpy
 from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
 from metaljit.stdlib_ops.gather import ELEMENTS, as_three
-from metaljit.stdlib_ops.operands import Operand, axis_of, check_array, dtype_of
+from metaljit.stdlib_ops.operands import FLOATS, Operand, axis_of, check_array, dtype_of
 
 _NUMBERS = (u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
 BLOCK = 16
@@ -121,7 +120,7 @@ def _scan(x: Any, op: str, axis: int, exclusive: bool, reverse: bool, kind: Any)
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:
-    return bool(from_numpy(dtype).is_float)  # type: ignore[union-attr]
+    return any(dtype == t.numpy for t in FLOATS)
 
 
 def _summed(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -15,22 +15,22 @@ _erfc = np.vectorize(math.erfc, otypes=[float])
 
 def _sigmoid(x: Array) -> Array:
     e = np.exp(-np.abs(x))
-    return np.where(x < 0, e, np.where(np.isnan(x), x, 1)) / (1 + e)
+    return np.asarray(np.where(x < 0, e, np.where(np.isnan(x), x, 1)) / (1 + e))
 
 
 def _normal(x: Array) -> Array:
     """The density of the normal distribution."""
-    return np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    return np.asarray(np.exp(-x * x / 2) / math.sqrt(2 * math.pi))
 
 
 def _gelu_tanh(x: Array) -> Array:
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
 
 
 def _gelu_tanh_slope(x: Array) -> Array:
     t = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
     inner = math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
-    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner
+    return np.asarray(0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner)
 
 
 # The value and the derivative of each.

@@ -8,9 +8,9 @@ from metaljit.stdlib_ops.reference.common import Array
 
 
 def log_softmax(x: Array, axis: int | tuple[int, ...] = -1) -> Array:
-    z = x.astype(np.float64)
+    z: Array = x.astype(np.float64)
     z = z - z.max(axis=axis, keepdims=True, initial=-np.inf)
-    return z - np.log(np.exp(z).sum(axis=axis, keepdims=True))
+    return np.asarray(z - np.log(np.exp(z).sum(axis=axis, keepdims=True)))
 
 
 def softmax(x: Array, axis: int | tuple[int, ...] = -1) -> Array:

@@ -23,13 +23,13 @@ def layer_norm(
 ) -> Array:
     wide = x.astype(np.float64)
     y = (wide - wide.mean(axes, keepdims=True)) / np.sqrt(wide.var(axes, keepdims=True) + eps)
-    return y * _around(weight, x.ndim, axes, 1) + _around(bias, x.ndim, axes, 0)
+    return np.asarray(y * _around(weight, x.ndim, axes, 1) + _around(bias, x.ndim, axes, 0))
 
 
 def rms_norm(x: Array, weight: Array | None = None, *, axes: tuple[int, ...], eps: float) -> Array:
     wide = x.astype(np.float64)
     y = wide / np.sqrt((wide * wide).mean(axes, keepdims=True) + eps)
-    return y * _around(weight, x.ndim, axes, 1)
+    return np.asarray(y * _around(weight, x.ndim, axes, 1))
 
 
 def batch_norm(
