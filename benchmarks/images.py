@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 import metaljit as mj
 from metaljit import ops
@@ -19,6 +21,7 @@ from .timing import Run, Work
 
 SIDE = 4096
 FRAME = (2160, 3840)
+PHOTOGRAPH = Path(__file__).parents[1] / "examples" / "camera.png"
 
 
 def stencil(size: int) -> Work:
@@ -107,13 +110,11 @@ def canny() -> Work:
 
 
 def _photograph(shape: tuple[int, int]) -> NDArray[Any]:
-    """Something with edges at all scales: smooth noise, doubled and added again and again."""
-    rng = np.random.default_rng(0)
-    found = np.zeros(shape, np.float32)
-    for level in range(3, 9):
-        coarse = rng.random((shape[0] >> level, shape[1] >> level), np.float32)
-        found += np.asarray(ops.resize(coarse, shape, axes=(0, 1))) * np.float32(2.0 ** (level - 9))
-    return np.asarray(found / found.max(), np.float32)
+    """A photograph beside and below itself."""
+    with Image.open(PHOTOGRAPH) as image:
+        one = np.asarray(image.convert("L"), np.float32) / np.float32(255)
+    times = [-(-n // k) for n, k in zip(shape, one.shape, strict=True)]
+    return np.ascontiguousarray(np.tile(one, times)[: shape[0], : shape[1]])
 
 
 WORKS = {
