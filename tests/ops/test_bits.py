@@ -13,6 +13,7 @@ from samples import LAYOUTS, Array, assert_same, laid_out, sample
 import metaljit as mj
 from metaljit import ops
 
+ORDERS: Any = ["big", "little"]
 INTEGERS = [np.dtype(f"{kind}{width}") for kind in "ui" for width in (1, 2, 4, 8)]
 
 
@@ -26,7 +27,8 @@ def test_counts(device: str) -> None:
 @settings(max_examples=12)
 @given(data=st.data())
 def test_packing_and_unpacking(device: str, data: st.DataObject) -> None:
-    axis, order = data.draw(st.sampled_from([None, 0, 1, -1])), data.draw(st.sampled_from(["big", "little"]))
+    axis: Any = data.draw(st.sampled_from([None, 0, 1, -1]))
+    order: Any = data.draw(st.sampled_from(ORDERS))
     shape = (data.draw(st.sampled_from([0, 1, 8, 13])), 3)
     dtype = data.draw(st.sampled_from([np.bool_, np.uint8, np.int64]))
     x = laid_out(
@@ -36,7 +38,8 @@ def test_packing_and_unpacking(device: str, data: st.DataObject) -> None:
     packed = ops.packbits(x, axis, bitorder=order)
     assert_same(packed, np.packbits(x, axis, order))
     there = packed.shape[axis or 0] * 8
-    for count in (None, 5, there + 3, -min(3, there)):
+    counts: Any = (None, 5, there + 3, -min(3, there))
+    for count in counts:
         if not packed.size and count != -min(3, there):
             continue  # NumPy leaves bits that come from nowhere as the memory was
         want = np.unpackbits(packed, axis, count, order)

@@ -43,6 +43,7 @@ def test_outer_and_gram(device: str) -> None:
 
 
 X = np.zeros((3, 4), np.float32)
+LIST: Any = [1]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ X = np.zeros((3, 4), np.float32)
         (lambda: ops.matmul(X.astype(np.float64), X.T), "no-f64", "float64"),
         (lambda: ops.dot(X[None], X), "op-shape", "3 axes"),
         (lambda: ops.dot(X[0], X[0, :3]), "op-shape", "4 columns and 3 rows"),
-        (lambda: ops.outer([1], X), "op-dtype", "list"),
+        (lambda: ops.outer(LIST, X), "op-dtype", "list"),
         (lambda: ops.gram(X[0]), "op-shape", "two axes"),
         (lambda: ops.gram(X > 0), "op-dtype", "bool"),
     ],

@@ -22,6 +22,17 @@ def to_depth(x: Array, b: int, pixel_shuffle: bool) -> Array:
     return made.transpose(order).reshape(n, h // b, w // b, -1)
 
 
+def there_and_back(layout: str, pixel_shuffle: bool) -> tuple[Callable[[Any], Any], Callable[[Array], Array]]:
+    """Into the channels and out of them."""
+    shape = (4, 2, 3) if layout == "HWC" else (3, 4, 2)
+
+    def call(x: Any) -> Any:
+        deep = ops.space_to_depth(ops.reshape(x, shape), 2, layout=layout, pixel_shuffle=pixel_shuffle)
+        return ops.depth_to_space(deep, 2, layout=layout, pixel_shuffle=pixel_shuffle)
+
+    return call, lambda x: x.reshape(shape)
+
+
 VIEWS: dict[str, tuple[Callable[[Any], Any], Callable[[Array], Array]]] = {
     "expand_dims": (lambda x: ops.expand_dims(x, (0, -1)), lambda x: np.expand_dims(x, (0, -1))),
     "squeeze": (lambda x: ops.squeeze(ops.reshape(x, (1, 4, 1, 6)), 2), lambda x: x.reshape(1, 4, 6)),
@@ -56,11 +67,7 @@ MOVES: dict[str, tuple[Callable[[Any], Any], Callable[[Array], Array]]] = {
                        lambda x: to_depth(x.reshape(1, 4, 2, 3), 2, False)),
     "pixel_unshuffle": (lambda x: ops.space_to_depth(ops.reshape(x, (1, 4, 2, 3)), 2, pixel_shuffle=True),
                         lambda x: to_depth(x.reshape(1, 4, 2, 3), 2, True)),
-    **{f"depth_to_space {shuffle} {layout}": (
-        lambda x, s=shuffle, n=layout: ops.depth_to_space(
-            ops.space_to_depth(ops.reshape(x, (4, 2, 3) if n == "HWC" else (3, 4, 2)), 2, layout=n, pixel_shuffle=s),
-            2, layout=n, pixel_shuffle=s),
-        lambda x, n=layout: x.reshape((4, 2, 3) if n == "HWC" else (3, 4, 2)))
+    **{f"depth_to_space {shuffle} {layout}": there_and_back(layout, shuffle)
        for shuffle in (False, True) for layout in ("HWC", "CHW")},
 }  # fmt: skip
 
@@ -150,6 +157,8 @@ def test_places_of_a_trace_follow_its_sizes(device: str) -> None:
 
 
 F = np.zeros((3, 4), np.float32)
+HALF: Any = 0.5
+TRUE: Any = True
 
 
 @pytest.mark.parametrize(
@@ -168,7 +177,7 @@ F = np.zeros((3, 4), np.float32)
         (lambda: ops.broadcast_to(F, (4,)), "op-shape", "(4,)"),
         (lambda: ops.slice(F, (0,), (1,)), "op-shape", "1 entries"),
         (lambda: ops.slice(F, (0, 0), (1, 1), (0, 1)), "op-argument", "a 0"),
-        (lambda: ops.slice(F, (0, 0.5), (1, 1)), "op-argument", "0.5"),
+        (lambda: ops.slice(F, (0, HALF), (1, 1)), "op-argument", "0.5"),
         (lambda: ops.slice(F, (3, 0), (9, 9), squeeze=(0,)), "op-argument", "element 3"),
         (lambda: ops.split(F, 2), "op-shape", "2 equal parts"),
         (lambda: ops.split(F, [1, 1]), "op-shape", "[1, 1]"),
@@ -182,7 +191,7 @@ F = np.zeros((3, 4), np.float32)
         (lambda: ops.repeat(F, 2, 5), "op-argument", "5"),
         (lambda: ops.roll(F, (1, 2), (0,)), "op-argument", "2 numbers"),
         (lambda: ops.where(F > 0, F, F[:, :3]), "op-shape", "broadcast"),
-        (lambda: ops.where(True, F, F), "op-dtype", "bool"),
+        (lambda: ops.where(TRUE, F, F), "op-dtype", "bool"),
         (lambda: ops.one_hot(F, 3), "op-dtype", "float32"),
         (lambda: ops.one_hot(F.astype(np.int32), 0), "op-argument", "at least 1"),
         (lambda: ops.space_to_depth(F[None, ..., None], 2), "op-shape", "3 elements"),
