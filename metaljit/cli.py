@@ -282,6 +282,16 @@ def _form(kernel: Kernel, kind: Any, form: str) -> str:
 # ---- doctor, cache ----
 
 
+@cli.command("ops")
+@click.argument("name", required=False)
+def ops_command(name: str | None) -> None:
+    """Lists the standard ops, or prints the entry of one."""
+    from . import cli_ops
+
+    for line in cli_ops.listing() if name is None else cli_ops.described(name):
+        click.echo(line)
+
+
 @cli.command()
 @click.pass_context
 def doctor(ctx: click.Context) -> None:

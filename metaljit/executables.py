@@ -298,8 +298,8 @@ def _cost(steps: Sequence[Step | Repeat], env: Mapping[str, Any]) -> RunCost:
             times = int(evaluate(step.count, env)) if step.count is not None else 1
             total += _cost(step.inner, env) * times
         else:
-            program = step.program
-            total += RunCost(1, program.moved(env), program.operations(env), 0)
+            program, own = step.program, step.within(env)
+            total += RunCost(1, program.moved(own), program.operations(own), 0)
     return total
 
 

@@ -208,14 +208,22 @@ When: TypeAlias = tuple[tuple[str, bool], ...]  # 0-d arrays or numbers, and wha
 class Step:
     """One program of a plan: the plan's arrays that are its `buffers`, and the plan's numbers that are its scalars.
 
-    It runs only `when` all of these hold. Arrays in `zeroed` are zeros before.
+    A number may be a constant, as lanes. The program's symbols are the plan's, unless `extents` says what they are in those.
+    It runs only `when` all of these hold. Arrays in `zeroed` are zeros before, those in `copied` have the contents of
+    another one.
     """
 
     program: Program
     arrays: tuple[str, ...]
-    numbers: tuple[str, ...]
+    numbers: tuple[str | tuple[int | float, ...], ...]
     when: When = ()
     zeroed: tuple[str, ...] = ()
+    copied: tuple[tuple[str, str], ...] = ()
+    extents: tuple[tuple[str, Extent], ...] = ()
+
+    def within(self, env: Mapping[str, Number]) -> Mapping[str, Number]:
+        """The program's symbols where the plan's have these values."""
+        return {name: evaluate(e, env) for name, e in self.extents} if self.extents else env
 
 
 @frozen
@@ -223,14 +231,16 @@ class Repeat:
     """Steps that run again and again on arrays that they replace.
 
     In a turn `values` are read and `after` written, which are the values of the next turn; the first turn's are
-    `starts`, the last ones `results`. `turn` is the number that counts. There are `count` turns, or as many as the number
-    or 0-d array `counted` says; or, with a `condition`, the steps `test` compute this 0-d array before each turn, and a
-    false one ends it. More than `limit` turns are an error at `place`.
+    `starts`, the last ones `results`. Where `rows` has a number, what is written is that row of a value. `turn` is the
+    number that counts. There are `count` turns, or as many as the number or 0-d array `counted` says; or, with a
+    `condition`, the steps `test` compute this 0-d array before each turn, and a false one ends it. More than `limit` turns
+    are an error at `place`.
     """
 
     starts: tuple[str, ...]
     values: tuple[str, ...]
     after: tuple[str, ...]
+    rows: tuple[Extent | None, ...]
     results: tuple[str, ...]
     steps: tuple[Step | Repeat, ...]
     turn: str

@@ -7,7 +7,7 @@ once, in the order of the program, whether or not a result needs it, and what th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,10 @@ T = TypeVar("T")
 
 
 class Variable:
-    """An array that assignments replace. Shape and element type are those of the first value."""
+    """An array that assignments replace. Shape and element type are those of the first value.
+
+    It has the operators (but `==` and `!=`, which compare variables, not values) and the methods of its value.
+    """
 
     __slots__ = ("__weakref__", "array", "name")
 
@@ -70,6 +73,53 @@ class Variable:
 
     def __repr__(self) -> str:
         return f"Variable({self.array.numpy()!r}, name={self.name!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"a Variable has no attribute {name!r}")
+        return getattr(self.value, name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.value, dtype, copy=copy)
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **named: Any) -> Any:
+        return getattr(function, method)(*map(_value, operands), **named)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        return function(*map(_value, args), **named)
+
+    if TYPE_CHECKING:  # given below
+
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __getitem__(self, key: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __len__(self) -> int: ...
+
+
+def _value(operand: Any) -> Any:
+    return operand.value if isinstance(operand, Variable) else operand
+
+
+_BINARY = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+_OTHER = "lt le gt ge neg pos abs invert getitem len"
+
+
+def _of_value(name: str) -> Callable[..., Any]:
+    return lambda self, *operands: getattr(self.value, name)(*map(_value, operands))
+
+
+for _name in [*_BINARY.split(), *(f"r{n}" for n in _BINARY.split()), *_OTHER.split()]:
+    setattr(Variable, f"__{_name}__", _of_value(f"__{_name}__"))
 
 
 def control_dependency(value: T | Callable[[], T], after: Sequence[Any] = ()) -> T:

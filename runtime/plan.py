@@ -61,8 +61,10 @@ class _Run:
     pack: Callable[[Sequence[tuple[Plain, ...]]], bytes]
     slots: tuple[int, ...]
     numbers: tuple[int, ...]
+    env: Mapping[str, Number]
     last: tuple[int, ...]  # places that nobody reads after this step
     zeroed: tuple[int, ...]
+    copied: tuple[tuple[int, int], ...]
     when: tuple[_When, ...]
 
 
@@ -73,9 +75,11 @@ class _Turns:
     starts: tuple[int, ...]
     values: tuple[int, ...]
     after: tuple[int, ...]
+    rows: tuple[Extent | None, ...]
     results: tuple[int, ...]
     steps: tuple[_Run | _Turns, ...]
     turn: int | None
+    number: str  # what the turn's number is called
     count: int | _Source | None
     test: tuple[_Run | _Turns, ...]
     condition: int
@@ -115,22 +119,23 @@ class _State:
         memories, numbers = self.memories, self.numbers
         for place in run.zeroed:
             as_numpy(memories[place]).fill(0)  # type: ignore[arg-type]
+        for place, source in run.copied:
+            as_numpy(memories[place])[...] = as_numpy(memories[source])  # type: ignore[arg-type]
         if run.dispatch is None:
             return
         operands: list[Operand] = [operand(memories[k]) for k in run.slots]  # type: ignore[arg-type]
         launcher = run.launcher
-        dispatch = watched(run.dispatch, launcher.label, launcher.program, self.env, launcher.device)
+        dispatch = watched(run.dispatch, launcher.label, launcher.program, run.env, launcher.device)
         words = dispatch(operands, run.pack([numbers[k] for k in run.numbers]))
         if words[0] != RAN or words[1]:
-            raise launcher.failure(words, self.env)
+            raise launcher.failure(words, run.env)
 
     def _repeat(self, turns: _Turns) -> None:
         """What a turn writes is the next one's values, and takes the memory of those before the last."""
         memories = self.memories
-        for value, start in zip(turns.values, turns.starts, strict=True):
-            memories[value] = memories[start]
         ours: dict[int, list[Memory]] = {}
-        for place, value in zip(turns.after, turns.values, strict=True):
+        replaced, filled = self._begun(turns)
+        for place, value in replaced:
             memory, first = memories[place], memories[value]
             assert first is not None
             ours[place] = [memory if memory is not None else _like(first)]
@@ -146,10 +151,40 @@ class _State:
             if turns.turn is not None:
                 self.numbers[turns.turn] = (done,)
             self.run(turns.steps)
-            for value, place in zip(turns.values, turns.after, strict=True):
+            for place, value, at in filled:
+                self._fill(
+                    memories[value], memories[place], int(evaluate(at, {**self.env, turns.number: done}))
+                )
+            for place, value in replaced:
                 memories[value] = memories[place]
             done += 1
         self._hand_on(turns, ours, done)
+
+    def _begun(self, turns: _Turns) -> tuple[list[tuple[int, int]], list[tuple[int, int, Extent]]]:
+        """Gives the values what they start with; of them those that turns replace, and those that are filled by rows.
+
+        These are written in place, so in memory that nobody else looks at.
+        """
+        replaced, filled = [], []
+        taken: set[int] = set()
+        for start, value, place, at in zip(turns.starts, turns.values, turns.after, turns.rows, strict=True):
+            memory = self.memories[start]
+            assert memory is not None
+            if at is None:
+                replaced.append((place, value))
+            else:
+                memory = memory if start in turns.last and start not in taken else _copied(memory)
+                taken.add(start)
+                filled.append((place, value, at))
+            self.memories[value] = memory
+        return replaced, filled
+
+    def _fill(self, memory: Memory | None, row: Memory | None, at: int) -> None:
+        assert memory is not None
+        assert row is not None
+        whole = as_numpy(memory)
+        if -len(whole) <= at < len(whole):
+            whole[at] = as_numpy(row)
 
     def _skip(self, turns: _Turns) -> None:
         """Memory for results that nobody will look at."""
@@ -221,8 +256,11 @@ class PlanLauncher:
         self._place = {n: k for k, n in enumerate(dict.fromkeys([*named, *handed]))}
         self._made = [a for a in (*plan.results, *plan.temporaries) if a.name not in handed]
         self._kept = results | {p.name for _, p in self._arrays}
-        counting = [p.name for _, p in self._scalars] + [r.turn for r in repeats if r.turn]
-        self._number = {n: k for k, n in enumerate(counting)}
+        # Numbers have places too: those that are passed, the turns of loops, constants.
+        counting: list[Any] = [p.name for _, p in self._scalars] + [r.turn for r in repeats if r.turn]
+        constants = [n for step in plan.programs for n in step.numbers if isinstance(n, tuple)]
+        self._number: dict[Any, int] = {n: k for k, n in enumerate(dict.fromkeys([*counting, *constants]))}
+        self._unpassed = [n if isinstance(n, tuple) else (0,) for n in self._number][len(self._scalars) :]
         self._geometries: dict[Any, _Geometry] = {}
         sizing: list[Extent] = [e for a in (*self._made, *(p for _, p in self._arrays)) for e in a.shape]
         sizing += [r.count for r in repeats if r.count is not None]
@@ -271,7 +309,7 @@ class PlanLauncher:
         memories[: len(arrays)] = arrays
         for place, shape, dtype in geometry.shapes:
             memories[place] = allocate(self.device, shape, dtype)
-        numbers += [(0,)] * (len(self._number) - len(numbers))
+        numbers += self._unpassed
         _State(geometry.env, memories, numbers).run(geometry.runs)
         results = [memories[self._place[a.name]] for a in self.plan.results]
         if any(isinstance(a, Array) for a in arrays):
@@ -309,12 +347,14 @@ class PlanLauncher:
                 bound.append(self._turns(step, env, last, when))
                 continue
             launcher = self._launchers[id(step)]
-            dispatch, pack = launcher.bound(env) or (None, _packs_nothing)
-            if dispatch is not None or step.zeroed:  # a sum of nothing is 0
+            own = step.within(env)
+            dispatch, pack = launcher.bound(own) or (None, _packs_nothing)
+            if dispatch is not None or step.zeroed or step.copied:  # a sum of nothing is 0
                 slots = tuple(self._place[n] for n in step.arrays)
                 numbers = tuple(self._number[n] for n in step.numbers)
                 zeroed = tuple(self._place[n] for n in step.zeroed)
-                bound.append(_Run(launcher, dispatch, pack, slots, numbers, last, zeroed, when))
+                copied = tuple((self._place[n], self._place[source]) for n, source in step.copied)
+                bound.append(_Run(launcher, dispatch, pack, slots, numbers, own, last, zeroed, copied, when))
         return tuple(bound)
 
     def _turns(
@@ -325,9 +365,10 @@ class PlanLauncher:
 
         count: int | _Source | None = int(evaluate(step.count, env)) if step.count is not None else None
         return _Turns(
-            places(step.starts), places(step.values), places(step.after), places(step.results),
+            places(step.starts), places(step.values), places(step.after), step.rows, places(step.results),
             self._bound(step.steps, env),
             self._number[step.turn] if step.turn else None,
+            step.turn,
             self._source(step.counted) if step.counted else count,
             self._bound(step.test, env),
             self._place[step.condition] if step.condition else -1,
@@ -356,6 +397,7 @@ def _names(step: Step | Repeat) -> Iterator[str]:
     yield from (n for n, _ in step.when)
     if isinstance(step, Step):
         yield from step.arrays
+        yield from (source for _, source in step.copied)
         return
     yield from (*step.starts, *step.values, *step.after, *step.results, step.counted, step.condition)
     for inner in step.inner:
@@ -367,10 +409,13 @@ def _lone(device: Device, plan: Plan) -> tuple[Launcher | None, list[int]]:
     step = plan.steps[0] if len(plan.steps) == 1 else None
     if not isinstance(step, Step):
         return None, []
+    named = [n for n in step.numbers if isinstance(n, str)]
+    if step.extents or step.copied or len(named) < len(step.numbers):
+        return None, []
     program = step.program
     called = dict(zip(program.buffers, step.arrays, strict=True))
-    passed = [p for p in program.params if isinstance(p, ArrayParam)]
-    known = {e.name for p in passed for e in p.shape if isinstance(e, Sym)} | set(step.numbers)
+    passed = [p for p in program.params if isinstance(p, ArrayParam) and p.role == "in"]
+    known = {e.name for p in passed for e in p.shape if isinstance(e, Sym)} | set(named)
     extents: list[Extent] = [e for a in program.arrays for e in a.shape] + [
         r.condition for r in plan.requirements
     ]
@@ -380,8 +425,9 @@ def _lone(device: Device, plan: Plan) -> tuple[Launcher | None, list[int]]:
     if [called[a.name] for a in program.outputs] != [a.name for a in plan.results]:
         return None, []
     at = {p.name: k for k, p in enumerate(plan.params)}
-    numbers = iter(step.numbers)
-    taken = [at[called[p.name] if isinstance(p, ArrayParam) else next(numbers)] for p in program.params]
+    numbers = iter(named)
+    given = (p for p in program.params if isinstance(p, ScalarParam) or p.role == "in")
+    taken = [at[called[p.name] if isinstance(p, ArrayParam) else next(numbers)] for p in given]
     unread = [p for k, p in enumerate(plan.params) if k not in taken and isinstance(p, ArrayParam)]
     if any(not isinstance(e, Sym) or e.name in known for p in unread for e in p.shape):
         return None, []  # its extents have to fit those of the others

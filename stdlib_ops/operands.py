@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import metaljit as mj
+from metaljit.lang import bf16, f16, f32
 
 Operand: TypeAlias = "NDArray[Any] | mj.Array"
+FLOATS = (f16, bf16, f32)
 
 
 def refuse(
@@ -31,7 +33,7 @@ def refuse(
 
 def check_array(op: str, name: str, x: Any, allowed: Sequence[Any], what: str) -> None:
     """TypeFault unless `x` is an array of one of the element types `allowed`, which `what` describes."""
-    if not isinstance(x, np.ndarray | np.generic | mj.Array) and not hasattr(x, "__metaljit_traced__"):
+    if not isinstance(x, np.ndarray | np.generic | mj.Array) and not is_traced(x):
         refuse(op, f"`{name}` takes an array and got {type(x).__name__}", f"pass `np.asarray({name}, dtype=…)`",
                "op-dtype", mj.TypeFault)  # fmt: skip
     if any(x.dtype == t.numpy for t in allowed):
@@ -52,6 +54,14 @@ def dtype_of(op: str, given: Any, allowed: Sequence[Any]) -> np.dtype[Any]:
         found = None
     if found is None or all(found != t.numpy for t in allowed):
         names = ", ".join(t.numpy.name for t in allowed)
+        if found == np.float64:
+            refuse(
+                op,
+                "`dtype` is float64, and Apple GPUs have no 64-bit floats",
+                f"there are {names}",
+                "no-f64",
+                mj.TypeFault,
+            )
         refuse(op, f"`dtype` is one of {names}, not {given!r}", slug="op-dtype", error=mj.TypeFault)
     return found
 
@@ -67,6 +77,13 @@ def whole(op: str, name: str, value: Any, least: int) -> int:
     return number
 
 
+def lengths(op: str, name: str, given: Any) -> tuple[int, ...]:
+    """A shape: whole numbers, or extents of a trace, which are numbers that each call brings."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        refuse(op, f"`{name}` is a shape, and got {given!r}", f"pass a tuple, for example `{name}=x.shape`")
+    return tuple(n if hasattr(n, "extent") else whole(op, name, n, 0) for n in given)
+
+
 def axis_of(op: str, given: Any, rank: int, name: str = "axis") -> int:
     """The axis meant by `axis`, counted from the front."""
     axis = whole(op, name, given, -rank)
@@ -75,6 +92,34 @@ def axis_of(op: str, given: Any, rank: int, name: str = "axis") -> int:
             op, f"`{name}` is {axis}, and the array has {rank} axes", f"axes go from {-rank} to {rank - 1}"
         )
     return axis % rank
+
+
+def number(op: str, name: str, value: Any, holds: Callable[[float], bool], what: str) -> float:
+    """The float `value`, for which `holds` is true: it is `what`."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        refuse(op, f"`{name}` is {what} and got {value!r}")
+    if not holds(found):
+        refuse(op, f"`{name}` is {what} and got {value!r}")
+    return found
+
+
+def positive(op: str, name: str, value: Any) -> float:
+    """The float `value`, above 0."""
+    return number(op, name, value, lambda v: v > 0, "a positive number")
+
+
+def is_traced(x: Any) -> bool:
+    """Whether it is an array of a function that is being traced."""
+    return hasattr(x, "__metaljit_traced__")
+
+
+def lengths(op: str, name: str, given: Any) -> tuple[int, ...]:
+    """A shape: whole numbers, or extents of a trace, which are numbers that each call brings."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        refuse(op, f"`{name}` is a shape, and got {given!r}", f"pass a tuple, for example `{name}=x.shape`")
+    return tuple(n if hasattr(n, "extent") else whole(op, name, n, 0) for n in given)
 
 
 def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
@@ -93,11 +138,6 @@ def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int,
             refuse(op, f"`axes` names axis {axis % rank} twice: {items}")
         found.add(axis % rank)
     return tuple(sorted(found))
-
-
-def is_traced(x: Any) -> bool:
-    """Whether it is an array of a trace."""
-    return hasattr(x, "__metaljit_traced__")
 
 
 def zeros_like(like: Any, shape: tuple[Any, ...]) -> Any:

@@ -79,8 +79,9 @@ def _columns(printer: Printer, kernel: ir.Kernel) -> None:
             with out.block("for (int lane = 0; lane < width; ++lane)"):
                 out.line(f"const int {index} = int(begins) + lane;")
                 at = [printer.vars[v.number] for v in kernel.positions]
+                place = f"row * columns + {index}"
                 for buffer, function in zip(kernel.results, nest.elements, strict=True):
-                    value = called(printer, function, [*at, *(f"{n}[lane]" for n in lanes)])
+                    value = called(printer, function, [*at, *(f"{n}[lane]" for n in lanes)], place)
                     stored = printer.to_store(value, buffer.dtype)
                     out.line(f"{printer.buffers[buffer.name]}[row * columns + {index}] = {stored};")
 
@@ -90,10 +91,11 @@ def _step(printer: Printer, kernel: ir.Kernel, lanes: Sequence[str], index: str,
     out, nest = printer.out, kernel.nest
     assert isinstance(nest, ir.Columns)
     at = [printer.vars[v.number] for v in kernel.positions[bool(nest.chunk) :]]
+    place = f"row * columns + {index}"
     with out.block("for (int lane = 0; lane < width; ++lane)"):
         out.line(f"const int {index} = int(begins) + lane;")
         for name, stage in zip(lanes, nest.stages, strict=True):
             total = f"{name}[lane]"
             for j in range(times):
-                value = called(printer, stage.function, [*at, f"k + {j}" if j else "k"])
+                value = called(printer, stage.function, [*at, f"k + {j}" if j else "k"], place)
                 out.line(f"{name}[lane] = {reduced(printer, stage, total, value)};")

@@ -15,12 +15,12 @@ from typing import Literal, TypeAlias
 from ..frozen import frozen
 from . import turns
 from .fuse_ends import with_ends
-from .fuse_groups import Group, When, alone, is_row, members, merged, replayed
+from .fuse_groups import Group, When, alone, is_row, members, merged, whole
 from .fuse_guards import guards
 from .fuse_limits import limit
 from .fuse_places import TURNS, Decision, Footprint, decide, own_work
 from .fuse_rows import by_rows, ordered
-from .graph import LEAVES, MEMORY, Call, Graph, Loop, Ref, operands
+from .graph import LEAVES, MEMORY, Call, Graph, Launch, Loop, Ref, in_parts, operands
 
 
 @frozen
@@ -38,12 +38,12 @@ def fuse(
     """The groups that compute the results. `footprint` is asked for each `Call`. Without `fused` each node is stored."""
     needed = graph.needed(results)
     feet = {r: footprint(r) for r in needed if isinstance(graph.nodes[r], Call)}
-    feet |= {r: turns.footprint(graph, r) for r in needed if isinstance(graph.nodes[r], Loop)}
+    feet |= {r: turns.footprint(graph, r) for r in needed if isinstance(graph.nodes[r], Loop | Launch)}
     own = {r: max(_own(graph, r, feet.get(r)), 1.0) for r in needed}
-    whole = [r for r in needed if isinstance(graph.nodes[r], Loop) and feet[r].alone == turns.WHOLE]
+    wholes = [r for r in needed if whole(graph, r) == r]
     reasons = dict.fromkeys(results, "it is a result")
-    for loop in whole:
-        reasons = dict(turns.stored_for(graph, loop)) | reasons
+    for ref in wholes:
+        reasons = dict(turns.stored_for(graph, ref)) | reasons
     when: dict[Ref, When] = {}
     while True:  # a predicate that decides whether a kernel runs is stored, which may have others decide too
         decisions = _decisions(graph, needed, reasons, feet, own, fused)
@@ -54,7 +54,7 @@ def fuse(
         if not deciding:
             break
         reasons |= dict.fromkeys(deciding, "kernels run only where it holds")
-    return Fusion(tuple(_groups(graph, stored, reasons, own, when, whole, fused)), decisions, feet)
+    return Fusion(tuple(_groups(graph, stored, reasons, feet, own, when, wholes, fused)), decisions, feet)
 
 
 def _decisions(
@@ -78,18 +78,22 @@ def _groups(
     graph: Graph,
     stored: set[Ref],
     reasons: Mapping[Ref, str],
+    feet: Mapping[Ref, Footprint],
     own: Mapping[Ref, float],
     when: Mapping[Ref, When],
-    whole: Sequence[Ref],
+    wholes: Sequence[Ref],
     fused: bool,
 ) -> list[Group]:
-    parts = {loop: [r for r in sorted(stored) if replayed(graph, r) == loop] for loop in whole}
+    parts = {ref: [r for r in sorted(stored) if whole(graph, r) == ref] for ref in wholes}
     rest = stored - {r for of in parts.values() for r in of}
     if fused:
-        groups = by_rows(graph.reading(stored - rest), rest, frozenset(reasons), own, when)
+        apart = {r for r in rest if r in feet and feet[r].alone}  # an element of theirs is no turn of a row
+        groups = [alone(graph, r, stored) for r in sorted(apart)]
+        rest -= apart
+        groups += by_rows(graph.reading(stored - rest), rest, frozenset(reasons), own, when)
     else:
         groups = [alone(graph, r, stored) for r in sorted(rest)]
-    groups += [Group(tuple(of), _memory(graph, loop, stored)) for loop, of in parts.items() if of]
+    groups += [Group(tuple(of), _memory(graph, ref, stored)) for ref, of in parts.items() if of]
     placed = [replace(group, when=when[group.roots[0]]) for group in groups]
     if fused:
         placed = with_ends(graph, placed, reasons, own)
@@ -97,10 +101,10 @@ def _groups(
     return ordered(graph, placed)
 
 
-def _memory(graph: Graph, loop: Ref, stored: set[Ref]) -> tuple[Ref, ...]:
-    """What a loop that is replayed reads."""
+def _memory(graph: Graph, ref: Ref, stored: set[Ref]) -> tuple[Ref, ...]:
+    """What a grid kernel, or a loop that is replayed, reads."""
     return tuple(
-        r for r in sorted({*operands(graph.nodes[loop])}) if r in stored or isinstance(graph.nodes[r], MEMORY)
+        r for r in sorted({*operands(graph.nodes[ref])}) if r in stored or isinstance(graph.nodes[r], MEMORY)
     )
 
 
@@ -112,7 +116,7 @@ def _own(graph: Graph, ref: Ref, foot: Footprint | None) -> float:
 
 def _stays_away(graph: Graph, ref: Ref) -> bool:
     node = graph.nodes[ref]
-    return isinstance(node, LEAVES) or (isinstance(node, Call | Loop) and len(node.results) > 1)
+    return isinstance(node, LEAVES) or in_parts(node)
 
 
 Way: TypeAlias = Literal["memory", "number", "here", "row", "handed"]

@@ -15,6 +15,7 @@ from .graph import (
     Cast,
     Elementwise,
     Graph,
+    Launch,
     Loop,
     Part,
     Product,
@@ -163,17 +164,26 @@ def is_own(graph: Graph, ref: Ref) -> bool:
     node = graph.nodes[ref]
     return (
         isinstance(node, Scatter)
-        or replayed(graph, ref) is not None
+        or graph.lanes(ref) > 1
+        or whole(graph, ref) is not None
         or (is_stage(graph, ref) and not is_row(graph, ref))
     )
 
 
-def replayed(graph: Graph, ref: Ref) -> Ref | None:
-    """The loop that a stored node is a result of, if its turns are kernels."""
+def whole(graph: Graph, ref: Ref) -> Ref | None:
+    """The grid kernel, or the loop whose turns are kernels, that a node is or is a result of."""
     node = graph.nodes[ref]
     at = node.of if isinstance(node, Part) else ref
-    loop = graph.nodes[at]
-    return at if isinstance(loop, Loop) and not graph.loops[loop.scope].alone else None
+    of = graph.nodes[at]
+    return (
+        at if isinstance(of, Launch) or (isinstance(of, Loop) and not graph.loops[of.scope].alone) else None
+    )
+
+
+def replayed(graph: Graph, ref: Ref) -> bool:
+    """Whether a stored node is a result of a loop whose turns are kernels."""
+    at = whole(graph, ref)
+    return at is not None and isinstance(graph.nodes[at], Loop)
 
 
 def is_stage(graph: Graph, ref: Ref) -> bool:

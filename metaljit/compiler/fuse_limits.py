@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..frozen import frozen
 from .fuse_groups import MOST_ARRAYS, MOST_OPERATIONS
 from .fuse_places import Decision
-from .graph import MEMORY, Call, Graph, Loop, Reduce, Ref, operands
+from .graph import MEMORY, Call, Graph, Reduce, Ref, in_parts, operands
 
 MOST_NESTED = (
     8  # kernels and reductions that read one another's values, in one kernel: each is a function of its own
@@ -84,8 +84,7 @@ def _heaviest(
 
     def storable(of: Ref) -> bool:
         node = graph.nodes[of]
-        several = isinstance(node, Call | Loop) and len(node.results) > 1
-        return of in found and not found[of].stored and not several
+        return of in found and not found[of].stored and not in_parts(node)
 
     operand = sorted(filter(storable, operands(graph.nodes[ref])), key=weight)
     if not operand or weight(operand[-1]) <= 0:

@@ -35,6 +35,7 @@ from .graph import (
     Graph,
     Index,
     Input,
+    Launch,
     Loop,
     Node,
     Number,
@@ -47,6 +48,8 @@ from .graph import (
     Scatter,
     Slice,
     View,
+    Windows,
+    in_parts,
     operands,
 )
 
@@ -175,7 +178,7 @@ def _decided(
 
     if result:
         return made("result", result)
-    if isinstance(node, Call | Loop) and len(node.results) > 1:
+    if in_parts(node):
         return made("one", "its results are stored or not, each by itself")
     if foot is not None and foot.alone:
         return made("alone", foot.alone)
@@ -250,7 +253,7 @@ def own_work(node: Node, foot: Footprint | None) -> float:
             return FUNCTION if OPERATIONS[op].ulp else 1.0
         case Cast() | Reduce() | Product() | Embed() | Gather() | Scatter() | Choose():
             return 1.0
-        case Call() | Loop():
+        case Call() | Launch() | Loop():
             return foot.operations if foot is not None else 1.0
     assert_never(node)
 
@@ -297,7 +300,7 @@ def _edges(graph: Graph, node: Node, foot: Footprint | None) -> list[tuple[Ref, 
         case Loop(scope, starts, outer, _, _, _):
             turns = [(of, (("turns", scope),), TURNS) for of in outer]
             return [*((of, (), 1.0) for of in starts), *turns]
-        case Call():
+        case Call() | Launch():
             reads = foot.reads if foot is not None else {}
             return [(of, (("read", node.key),), max(reads.get(of, 1.0), 1.0)) for of in operands(node)]
     assert_never(node)
@@ -314,7 +317,7 @@ def _stretch(map: Any, before: int, after: int) -> float:
         case Axes(along):
             kept = {a for a in along if a is not None}
             return STRETCHED if len(kept) < after and before else 1.0
-        case Slice() | Reshape():
+        case Slice() | Reshape() | Windows():
             return 1.0
         case _:
             return 1.0

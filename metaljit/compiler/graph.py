@@ -1,8 +1,8 @@
 """The graph of a traced function: every array is an index function of the nodes before it.
 
     node = Input | Number | Fill | Count | Index | Carried | Elementwise | Cast | View | Embed | Gather | Scatter
-         | Choose | Ruled | Call | Part | Reduce | Product | Loop
-    map  = Axes | Slice | Reshape
+         | Choose | Ruled | Call | Launch | Part | Reduce | Product | Loop
+    map  = Axes | Slice | Reshape | Windows
 
 A node refers to others by number, so equal nodes are one node (common subexpressions are shared as they are added), and
 what no result needs is never looked at. Shapes are extent expressions over the shapes of the inputs: axis 1 of input `x`
@@ -11,13 +11,14 @@ is `x.1`. Operands of `Elementwise` have the node's own shape or none (a number)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, TypeGuard, assert_never
 
 from ..dtypes import DType
-from ..extents import Extent, Op, Sym, substituted
+from ..extents import Extent, Op, Sym, substituted, symbols
 from ..frozen import frozen, mutable
+from ..program import Program
 from ..source import Span
 
 Shape: TypeAlias = tuple[Extent, ...]
@@ -50,7 +51,15 @@ class Reshape:
     """The same elements in the same row-major order."""
 
 
-Map: TypeAlias = Axes | Slice | Reshape
+@frozen
+class Windows:
+    """Axis `axis` of the source as two: element i of window tap t is element `i + step * t` of the source."""
+
+    axis: int
+    step: Extent
+
+
+Map: TypeAlias = Axes | Slice | Reshape | Windows
 
 
 # ---- nodes ----
@@ -222,8 +231,31 @@ class Call:
 
 
 @frozen
+class Launch:
+    """A grid kernel, which writes whole arrays: each is a `Part`. `key` names the kernel, as in a `Call`.
+
+    An argument is a node (an array that is read, or whose contents a result starts with, or a number) or a constant.
+    `dtype` and `shape` are those of the first result.
+    """
+
+    key: Any
+    arguments: tuple[tuple[str, Ref | tuple[int | float, ...]], ...]
+    results: tuple[DType, ...]
+    dtype: DType
+    shape: Shape
+
+
+@frozen
+class Launched:
+    """What a `Launch` launches: a program, and what its extents are in the graph."""
+
+    program: Program
+    extents: Mapping[str, Extent]
+
+
+@frozen
 class Part:
-    """One result of a call."""
+    """One result of a call, a launch or a loop."""
 
     of: Ref
     number: int
@@ -299,6 +331,7 @@ Node: TypeAlias = (
     | Choose
     | Ruled
     | Call
+    | Launch
     | Part
     | Reduce
     | Product
@@ -345,11 +378,16 @@ def operands(node: Node) -> tuple[Ref, ...]:
             return (predicate, then, otherwise)
         case Product(left, right, _, _):
             return (left, right)
-        case Call(_, arguments, _, _, _):
+        case Call(_, arguments, _, _, _) | Launch(_, arguments, _, _, _):
             return tuple(ref for _, ref in arguments if isinstance(ref, int))
         case Loop(_, starts, outer, _, _, _):
             return (*starts, *outer)
     assert_never(node)
+
+
+def in_parts(node: Node) -> TypeGuard[Call | Launch | Loop]:
+    """Whether the results of a node are its `Part`s."""
+    return isinstance(node, Launch) or (isinstance(node, Call | Loop) and len(node.results) > 1)
 
 
 @frozen
@@ -369,9 +407,9 @@ class Rule:
 class Graph:
     """Nodes in an order in which they can be computed, each with the user's line.
 
-    `kernels` has what a `Call`'s key stands for, `loops` the turns of each scope that is one, `rules` the users'
-    derivatives. `same` are extents that have to be equal: the later one stands for the earlier; `requirements` those that
-    are no single symbols.
+    `kernels` has what the key of a `Call` or `Launch` stands for, `loops` the turns of each scope that is one, `rules` the
+    users' derivatives. `same` are extents that have to be equal: the later one stands for the earlier; `requirements` those
+    that are no single symbols.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -398,6 +436,12 @@ class Graph:
         self.scopes += 1
         return self.scopes
 
+    def lanes(self, ref: Ref) -> int:
+        """How many numbers an element of a kernel of vectors has; 1 of any other node. They are the last axis here."""
+        node = self.nodes[ref]
+        found = getattr(self.kernels[node.key], "lanes", 1) if isinstance(node, Call) else 1
+        return int(found)
+
     def extent(self, extent: Extent) -> Extent:
         """The extent, in the symbols that stand for all equal ones."""
         return substituted(extent, self.same)
@@ -407,13 +451,13 @@ class Graph:
         a, b = self.extent(a), self.extent(b)
         if a == b:
             return a
-        if isinstance(b, Sym):
+        if isinstance(a, Sym) and not isinstance(b, Sym):
+            a, b = b, a
+        if isinstance(b, Sym) and b.name not in symbols(a):  # n = (n // 2) * 2 says nothing of what n is
             self.same = {k: substituted(v, {b.name: a}) for k, v in self.same.items()} | {b.name: a}
             return a
-        if isinstance(a, Sym):
-            return self.equate(b, a, why, span)
         self.requirements.append((Op("==", (a, b)), why, span))
-        return a
+        return b if isinstance(b, Sym) else a
 
     def reading(self, memory: Iterable[Ref]) -> Graph:
         """The graph as the turns of a loop see it, where these nodes have been computed."""

@@ -23,6 +23,7 @@ from .graph import (
     Graph,
     Index,
     Input,
+    Launch,
     Loop,
     Node,
     Number,
@@ -39,14 +40,14 @@ from .graph import (
 
 def inlined(graph: Graph, refs: Sequence[Ref], by: Mapping[Ref, Ref]) -> list[Ref]:
     """The nodes, computed from `by[r]` wherever they were computed from `r`."""
-    return _Inline(graph, dict(by)).all(refs)
+    return Inline(graph, dict(by)).all(refs)
 
 
 def counted(graph: Graph, loop: Ref, count: Ref) -> Ref:
     """The loop once more, with another number of turns."""
     node = graph.nodes[loop]
     assert isinstance(node, Loop)
-    made = _Inline(graph, {}).loop(node)
+    made = Inline(graph, {}).loop(node)
     graph.loops[made.scope] = replace(graph.loops[made.scope], count=count)
     outer = (*(r for r in made.outer if r != graph.loops[node.scope].count), count)
     return graph.add(replace(made, outer=outer), graph.spans[loop])
@@ -61,7 +62,9 @@ def dependent(graph: Graph, refs: Sequence[Ref], on: Mapping[Ref, object] | froz
     return found
 
 
-class _Inline:
+class Inline:
+    """What is asked for by and by, of which each node is made once; `done` has what stands for what, to begin with."""
+
     def __init__(self, graph: Graph, done: dict[Ref, Ref]) -> None:
         self.graph, self.done = graph, done
         self._rules: dict[int, int] = {}
@@ -99,13 +102,13 @@ class _Inline:
                 return replace(node, left=new(left), right=new(right))
             case Ruled(of, rule):
                 return replace(node, of=new(of), rule=self._rule(rule))
-            case Call():
+            case Call() | Launch():
                 return self._call(node)
             case Loop():
                 return self.loop(node)
         assert_never(node)
 
-    def _call(self, node: Call) -> Call:
+    def _call(self, node: Call | Launch) -> Call | Launch:
         """The same kernel; its key has the arguments in it, since their extents are its own."""
         given = tuple((name, self._new(v) if isinstance(v, int) else v) for name, v in node.arguments)
         key = (node.key[0], tuple(v for _, v in given))
@@ -134,7 +137,7 @@ class _Inline:
         inner = dict(self.done) | dict(zip(old.values, values, strict=True))
         if old.turn is not None and turn is not None:
             inner[old.turn] = turn
-        body = _Inline(graph, inner)
+        body = Inline(graph, inner)
         after = body.all(old.after)
         (condition,) = body.all([old.condition]) if old.condition is not None else (None,)
         count = self._new(old.count) if old.count is not None else None

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
-from ..extents import Extent, Lit
+from ..extents import Extent, Lit, substituted
 from ..frozen import frozen, mutable
 from ..program import ArrayParam, Place, Plan, Repeat, Requirement, Role, ScalarParam, Step, When
 from ..source import TypeFault
 from . import fuse, ir
-from .fuse_groups import Group, replayed
+from .carried import filled, pruned
+from .fuse_groups import Group, whole
 from .fuse_places import Footprint
 from .graph import (
     Call,
@@ -23,6 +24,7 @@ from .graph import (
     Fill,
     Graph,
     Input,
+    Launch,
     Loop,
     Node,
     Number,
@@ -74,6 +76,7 @@ def plan(
 ) -> Planned:
     """The plan of a graph. `params` are its `Input`s and `Number`s in the order of the call."""
     different = list(dict.fromkeys(results))
+    graph = pruned(graph, different)
     names = dict(zip(different, parameters.result_names(len(different)), strict=True))
     planner = _Planner(name, math, fused)
     try:
@@ -117,11 +120,13 @@ class _Planner:
                 self.arrays[made[ref]] = _array(graph, ref, made[ref])
             names = {r: read[r] for r in group.needs}
             when = tuple((names[ref], holds) for ref, holds in sorted(group.when))
-            loop = replayed(graph, group.roots[0])
-            if loop is not None:
-                steps.append(self._repeat(graph, loop, group, names, made, when))
-            else:
+            one = whole(graph, group.roots[0])
+            if one is None:
                 steps.append(self._step(graph, group, names, made, when))
+            elif isinstance(graph.nodes[one], Launch):
+                steps.append(self._launch(graph, one, group, names, made, when))
+            else:
+                steps.append(self._repeat(graph, one, group, names, made, when))
         return tuple(steps)
 
     def _step(
@@ -140,6 +145,38 @@ class _Planner:
         zeroed = tuple(made[r] for r in group.roots if isinstance(graph.nodes[r], Scatter))
         return Step(program, tuple(own[b] for b in program.buffers), numbers, when, zeroed)
 
+    def _launch(
+        self,
+        graph: Graph,
+        ref: Ref,
+        group: Group,
+        names: Mapping[Ref, str],
+        made: Mapping[Ref, str],
+        when: When,
+    ) -> Step:
+        """A grid kernel's own program; a result that nobody wants is memory all the same."""
+        node = graph.nodes[ref]
+        assert isinstance(node, Launch)
+        launched = graph.kernels[node.key]
+        program, extents = launched.program, {n: graph.extent(e) for n, e in launched.extents.items()}
+        given = dict(node.arguments)
+        written = {a.name: f"{TEMPORARY}{ref}.{k}" for k, a in enumerate(program.outputs)}
+        written |= {program.outputs[_part(graph, r)].name: made[r] for r in group.roots}
+        for a in program.outputs:
+            shape = tuple(substituted(e, extents) for e in a.shape) + ((Lit(a.lanes),) if a.lanes > 1 else ())
+            self.arrays.setdefault(written[a.name], ArrayParam(written[a.name], a.dtype, 1, shape, "out"))
+        own = {name: names[of] for name, of in given.items() if isinstance(of, int) and of in names}
+        scalars = [given[p.name] for p in program.params if isinstance(p, ScalarParam)]
+        return Step(
+            program,
+            tuple((own | written)[b] for b in program.buffers),
+            tuple(_number(graph, of) for of in scalars),
+            when,
+            zeroed=tuple(written[a.name] for a in program.outputs if a.zeroed),
+            copied=tuple((written[a.name], own[a.name]) for a in program.outputs if a.role == "inout"),
+            extents=tuple(extents.items()),
+        )
+
     def _repeat(
         self,
         graph: Graph,
@@ -153,11 +190,12 @@ class _Planner:
         turns = graph.loops[node.scope]
         inner = graph.reading([*turns.values, *group.reads])
         title = f"a turn of the loop in line {graph.spans[ref].line}"
-        after = {r: f"{TEMPORARY}{node.scope}.{r}" for r in turns.after}
+        rows = filled(inner, turns)
+        written = [rows[k].of if k in rows else r for k, r in enumerate(turns.after)]
+        after = {r: f"{TEMPORARY}{node.scope}.{r}" for r in written}
         results = [f"{TEMPORARY}{ref}.{k}" for k in range(len(node.starts))]
         for r in group.roots:
-            part = graph.nodes[r]
-            results[part.number if isinstance(part, Part) else 0] = made[r]
+            results[_part(graph, r)] = made[r]
         test: tuple[Step | Repeat, ...] = ()
         condition = count = None
         if turns.condition is not None:
@@ -169,7 +207,8 @@ class _Planner:
         return Repeat(
             starts=tuple(names[r] for r in node.starts),
             values=tuple(_read(inner, r, names) for r in turns.values),
-            after=tuple(after[r] for r in turns.after),
+            after=tuple(after[r] for r in written),
+            rows=tuple(rows[k].at if k in rows else None for k in range(len(written))),
             results=tuple(results),
             steps=self.region(inner, title, after, names),
             turn=inner.nodes[turns.turn].name if turns.turn is not None else "",  # type: ignore[union-attr]
@@ -183,6 +222,21 @@ class _Planner:
             place=Place.of(graph.spans[ref]),
             when=when,
         )
+
+
+def _part(graph: Graph, ref: Ref) -> int:
+    """Which result a node is."""
+    node = graph.nodes[ref]
+    return node.number if isinstance(node, Part) else 0
+
+
+def _number(graph: Graph, of: Ref | tuple[int | float, ...]) -> str | tuple[int | float, ...]:
+    """A grid kernel's scalar: a number of the call, or a constant."""
+    if isinstance(of, tuple):
+        return of
+    node = graph.nodes[of]
+    assert isinstance(node, Number)
+    return node.name
 
 
 def _count(graph: Graph, node: Node | None) -> Extent | None:

@@ -100,12 +100,13 @@ def _call(printer: Printer, kernel: ir.Kernel, function: str, column: str, done:
     return called(printer, function, [*at, column, *done])
 
 
-def called(printer: Printer, function: str, passed: Sequence[str]) -> str:
-    """A call of a device function with the arrays that it uses."""
+def called(printer: Printer, function: str, passed: Sequence[str], place: str = "unit") -> str:
+    """A call of a device function with the arrays that it uses; a check that fails in it names the `place`."""
     used = printer.uses[function]
     arrays = [printer.buffers[b] for b in sorted(used.buffers)]
+    checks = ["status", f"uint({place})"] if used.checks else []
     flag = "<false>" if used.inside else ""
-    return f"{printer.functions[function]}{flag}({', '.join(['p', *arrays, *passed])})"
+    return f"{printer.functions[function]}{flag}({', '.join(['p', *checks, *arrays, *passed])})"
 
 
 def _store(

@@ -20,6 +20,7 @@ from .graph import (
     Elementwise,
     Gather,
     Graph,
+    Launch,
     Loop,
     Number,
     Part,
@@ -32,6 +33,7 @@ from .graph import (
 )
 from .inline import dependent
 
+GRID = "a grid kernel writes whole arrays"
 WHOLE = "a turn needs the whole of the one before"
 ENDLESS = "it may turn too often, and that is told by its own position"
 MOST_COUNTED = 1024.0
@@ -94,7 +96,7 @@ def _is_elementwise(graph: Graph, ref: Ref, moving: set[Ref], shapes: set[Shape]
         case Carried() | Number() | Elementwise() | Cast() | Ruled() | Choose():
             return True
         case Part(of):
-            return not isinstance(graph.nodes[of], Call)
+            return not isinstance(graph.nodes[of], Call | Launch)
         case View(of):
             return not graph.nodes[of].shape
         case Gather(of, _):
@@ -106,8 +108,10 @@ def _is_elementwise(graph: Graph, ref: Ref, moving: set[Ref], shapes: set[Shape]
 
 
 def footprint(graph: Graph, ref: Ref) -> Footprint:
-    """What one element of a loop costs."""
+    """What one element of a loop, or of a grid kernel's results, costs."""
     node = graph.nodes[ref]
+    if isinstance(node, Launch):
+        return Footprint(float(graph.kernels[node.key].program.cost.operations), {}, GRID)
     assert isinstance(node, Loop)
     turns = graph.loops[node.scope]
     if not turns.alone:
@@ -117,8 +121,14 @@ def footprint(graph: Graph, ref: Ref) -> Footprint:
 
 
 def stored_for(graph: Graph, ref: Ref) -> Iterable[tuple[Ref, str]]:
-    """What has to lie in memory before a loop that is replayed."""
+    """What has to lie in memory before a grid kernel, or a loop that is replayed."""
     node = graph.nodes[ref]
+    if isinstance(node, Launch):
+        arrays = {p.name for p in graph.kernels[node.key].program.arrays}
+        for name, of in node.arguments:
+            if name in arrays and isinstance(of, int) and not isinstance(graph.nodes[of], MEMORY):
+                yield of, "a grid kernel reads it"
+        return
     assert isinstance(node, Loop)
     for of in node.starts:
         if not isinstance(graph.nodes[of], MEMORY):

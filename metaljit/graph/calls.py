@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler import graph as g
-from ..compiler.lower.instance import bound, instance
+from ..compiler.lower.instance import Instance, bound, instance
 from ..dtypes import Vec
-from ..extents import Extent, Lit, Sym
+from ..extents import Extent, Lit, Sym, substituted
+from ..program import ArrayParam, Program, ScalarParam
+from ..runtime.arguments import scalar
 from ..source import Diagnostic, TypeFault
 from .traced import Size, Trace, Traced, user_span
 
@@ -24,13 +26,7 @@ def record(kernel: Kernel, values: Sequence[Any], arguments: dict[str, Argument]
     trace = next(v for v in values if isinstance(v, Traced)).trace
     made = instance(kernel.definition.tree, kernel.definition.text.resolve, arguments)
     if made.signature.is_grid:
-        raise TypeFault(
-            Diagnostic(
-                "grid-kernel-traced",
-                f"the grid kernel {kernel.__name__!r} is not part of graphs yet",
-                user_span(),
-            )
-        )
+        return _launched(trace, kernel, made, values, key)
     given: list[tuple[str, Any]] = []
     shapes: dict[str, g.Shape] = {}
     numbers: dict[str, Extent] = {}
@@ -55,23 +51,69 @@ def record(kernel: Kernel, values: Sequence[Any], arguments: dict[str, Argument]
     return tuple(trace.node(g.Part(call.ref, k, t, made.shape)) for k, t in enumerate(types))
 
 
+def _launched(trace: Trace, kernel: Kernel, made: Instance, values: Sequence[Any], key: Any) -> Any:
+    """The arrays that a grid kernel writes: those declared `Out`, and changed copies of those declared `InOut`."""
+    program, span = kernel.program(*values), user_span()
+    given: list[tuple[str, Any]] = []
+    shapes: dict[str, g.Shape] = {}
+    numbers: dict[str, Extent] = {}
+    passed = [p for p in program.params if isinstance(p, ScalarParam) or p.role != "out"]
+    brought = [v for v, q in zip(values, kernel.parameters, strict=True) if q.kind != "const"]
+    for p, value in zip(passed, brought, strict=True):
+        if isinstance(p, ArrayParam):
+            array = value if isinstance(value, Traced) else trace.lifted(np.asarray(value))
+            given.append((p.name, array.ref))
+            shapes[p.name] = array.extents
+        else:
+            given.append((p.name, _launch_scalar(program, p, value)))
+            numbers |= _as_extent(p.name, value)
+    extents = bound(made, trace.graph, shapes, numbers, span)
+    name = (key, tuple(of for _, of in given))
+    trace.graph.kernels[name] = g.Launched(program, extents)
+    types = tuple(a.dtype for a in program.outputs)
+    written = [
+        (*(substituted(e, extents) for e in a.shape), *([Lit(a.lanes)] if a.lanes > 1 else []))
+        for a in program.outputs
+    ]
+    launch = trace.node(g.Launch(name, tuple(given), types, types[0], written[0]))
+    parts = tuple(
+        trace.node(g.Part(launch.ref, k, t, shape))
+        for k, (t, shape) in enumerate(zip(types, written, strict=True))
+    )
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _launch_scalar(program: Program, p: ScalarParam, value: Any) -> Any:
+    """A number of the call, or a constant as lanes."""
+    if not isinstance(value, Traced):
+        return scalar(program, p, value)
+    if isinstance(value.node, g.Number) and value.element == p.dtype:
+        return value.ref
+    raise TypeFault(
+        Diagnostic(
+            "grid-kernel-number",
+            f"{p.name!r} of the grid kernel {program.name!r} is {value!r}, and its numbers are arguments or constants",
+            user_span(),
+            help="pass an argument of the traced function as it is, or an array of one element",
+        )
+    )
+
+
 def _scalar(trace: Trace, value: Any, type: Any) -> Any:
     if isinstance(type, Vec):
         return tuple(np.asarray(value).tolist())
     if isinstance(value, Traced):
         return value.ref
-    if isinstance(value, Size):
-        return trace.count(value.extent, type).ref
-    return trace.node(g.Fill(value.item() if isinstance(value, np.generic) else value, type)).ref
+    return trace.constant(value.item() if isinstance(value, np.generic) else value, type).ref
 
 
 def _as_extent(name: str, value: Any) -> dict[str, Extent]:
     """A number as part of extents."""
+    if isinstance(value, Size):
+        return {name: value.extent}
     if isinstance(value, Traced):
         node = value.node
         return {name: Sym(node.name)} if isinstance(node, g.Number) else {}
-    if isinstance(value, Size):
-        return {name: value.extent}
     if isinstance(value, int | np.integer):
         return {name: Lit(int(value))}
     return {}

@@ -175,7 +175,7 @@ class _Explained:
         self.decisions = {d.ref: d for d in self.fusion.decisions}
         self.numbers: dict[int, int] = {}  # of groups that are kernels
         for k, group in enumerate(self.fusion.groups):
-            if replayed(self.graph, group.roots[0]) is None:
+            if not replayed(self.graph, group.roots[0]):
                 self.numbers[k] = shared.kernels
                 shared.kernels += 1
         found = fuse.edges(self.graph, self.fusion)
@@ -191,7 +191,7 @@ class _Explained:
     def unfused(self) -> list[float]:
         """What each kernel would move if each step were one."""
         fusion = fuse.fuse(self.graph, self.region.results, self.fusion.feet.__getitem__, fused=False)
-        groups = [g for g in fusion.groups if replayed(self.graph, g.roots[0]) is None]
+        groups = [g for g in fusion.groups if not replayed(self.graph, g.roots[0])]
         return [self._moved(g) for g in groups]
 
     # ---- amounts ----
@@ -236,6 +236,8 @@ class _Explained:
         shape = (
             self.graph.nodes[first.of].shape if group.stages and isinstance(first, g.Reduce) else first.shape
         )
+        if isinstance(first, g.Part) and isinstance(self.graph.nodes[first.of], g.Launch):
+            first = self.graph.nodes[first.of]
         schedule = _schedule(first, len(group.stages))
         return Kernel(
             number, ', '.join(self._shown(shape)), schedule, self._moved(group), self._operations(group),
@@ -321,6 +323,8 @@ def _schedule(first: g.Node, stages: int) -> str:
     """How threads share a kernel's work, by its first stage, or root if there are no `stages`."""
     count = f"{stages} reduction{'' if stages == 1 else 's'}"
     match first:
+        case g.Launch():
+            return "a grid kernel"
         case g.Product():
             return "a threadgroup to a tile of a matrix product"
         case g.Reduce(chunk=chunk) if chunk and first.of_rows:
@@ -342,6 +346,8 @@ def described(graph: g.Graph, ref: g.Ref) -> str:
             return op
         case g.Reduce(op, of, axes):
             return f"{op} over {', '.join(map(str, axes))}" if len(axes) < len(graph.nodes[of].shape) else op
+        case g.Launch(key):
+            return str(graph.kernels[key].program.name)
         case g.Call(key):
             return str(graph.kernels[key].function.name)
         case g.Part(_, number):
@@ -352,6 +358,8 @@ def described(graph: g.Graph, ref: g.Ref) -> str:
             return _axes(graph, ref)
         case g.View(_, g.Reshape()):
             return "reshape"
+        case g.View(_, g.Windows()):
+            return "windows"
         case node:
             return type(node).__name__.lower()
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..compiler import graph as g
-from ..compiler.inline import inlined
+from ..compiler.inline import Inline
 from ..frozen import frozen
 from . import trees
 from .context import current_trace
@@ -45,12 +45,13 @@ def pulled(
     by = {x.ref: a.ref for x, a in zip(given, actual, strict=True)}
     before = dict(trace.variables)
     value = function(given)
+    inline = Inline(trace.graph, dict(by))
     for variable, now in trace.variables.items():
         if variable not in before or now.ref != before[variable].ref:
-            trace.variables[variable] = Traced(trace, inlined(trace.graph, [now.ref], by)[0])
+            trace.variables[variable] = Traced(trace, inline.all([now.ref])[0])
     found, structure = trees.flatten(value)
     results = [v if isinstance(v, Traced) else None for _, v in found]
-    refs = inlined(trace.graph, [r.ref for r in results if r is not None], by)
+    refs = inline.all([r.ref for r in results if r is not None])
     known = iter(Traced(trace, r) for r in refs)
     outside = [v if r is None else next(known) for (_, v), r in zip(found, results, strict=True)]
 
@@ -64,7 +65,7 @@ def pulled(
         sums = reverse(trace, starts, list(by))
         zeros = [broadcast_to(trace.node(g.Fill(0, a.element)), a.shape) for a in actual]
         wanted = [sums.get(x.ref, z).ref for x, z in zip(given, zeros, strict=True)]
-        return [Traced(trace, r) for r in inlined(trace.graph, wanted, by)]
+        return [Traced(trace, r) for r in inline.all(wanted)]
 
     return Pulled(trees.rebuilt(structure, iter(outside)), back)
 

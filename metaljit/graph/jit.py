@@ -31,7 +31,7 @@ from ..symbols import Builtin
 from . import methods as _methods  # noqa: F401 (gives traced arrays NumPy's methods)
 from . import trees
 from .context import tracing
-from .traced import Trace, Traced, extents_of, fault
+from .traced import Trace, Traced, entered, extents_of, fault
 
 if TYPE_CHECKING:
     from .explain import Explanation
@@ -80,12 +80,22 @@ class Jitted:
             if result is not NotImplemented:
                 return result
         names, values, key = self._signature(args, named)
-        if any(type(v) is Traced for v in values):
-            return self.function(*args, **named)  # part of the trace that calls it
+        outer = next((v.trace for v in values if type(v) is Traced), None)
+        if outer is not None:
+            return self._part_of(outer, args, named)
         made = self._find(names, values, key, args, named)
         found = made.compiled.run(values)
         self._last = self._remembered(made.compiled, device, args, values)
         return found
+
+    def _part_of(self, trace: Trace, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """The call as part of the trace that makes it; arrays from outside of that are its inputs too."""
+        bound, passed = self._bound(args, named)
+        for name in passed:
+            leaves, structure = trees.flatten(bound.arguments[name])
+            lifted = (entered(trace, v) if _is_array(v) else v for _, v in leaves)
+            bound.arguments[name] = trees.rebuilt(structure, lifted)
+        return self.function(*bound.args, **bound.kwargs)
 
     def _remembered(
         self, made: Compiled, device: str | None, args: Sequence[Any], values: Sequence[Any]
@@ -129,21 +139,29 @@ class Jitted:
 
     # ---- signatures ----
 
-    def _signature(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[str], list[Any], Any]:
-        """Names and values of all leaves that are passed at run time, and what a trace is found by."""
+    def _bound(
+        self, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[inspect.BoundArguments, frozenset[str]]:
+        """The arguments, and which are passed at run time: not the static ones, and not defaults, which never change."""
         try:
             bound = self.signature.bind(*args, **named)
         except TypeError as e:
             raise LaunchFault(
                 Diagnostic("argument-count", f"{self.__name__}: {e}", help=f"{self.__name__}{self.signature}")
             ) from None
+        passed = frozenset(bound.arguments) - self.static
         bound.apply_defaults()
+        return bound, passed
+
+    def _signature(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[str], list[Any], Any]:
+        """Names and values of all leaves that are passed at run time, and what a trace is found by."""
+        bound, passed = self._bound(args, named)
         names: list[str] = []
         values: list[Any] = []
         key: list[Any] = [devices.current().name]
         for name, value in bound.arguments.items():
-            if name in self.static:
-                key.append((type(value), value))
+            if name not in passed:
+                key.append((type(value), value) if name in self.static else name)
                 continue
             leaves, structure = trees.flatten(value, name)
             key.append(structure)
@@ -233,10 +251,9 @@ class Jitted:
             for name, value, shape in zip(names, values, shapes, strict=True)
         ]
         leaves = iter(given)
-        bound = self.signature.bind(*args, **named)
-        bound.apply_defaults()
+        bound, passed = self._bound(args, named)
         for name, value in bound.arguments.items():
-            if name not in self.static:
+            if name in passed:
                 bound.arguments[name] = trees.rebuilt(trees.flatten(value)[1], leaves)
         with tracing(trace):
             result = self.function(*bound.args, **bound.kwargs)
@@ -276,9 +293,8 @@ class Jitted:
         trace = Trace(self.function.__name__, {} if fixed else None)
         made = self._compiled(trace, names, values, shapes, args, named, key[0])
         made.compiled.launcher.compile()
-        bound = self.signature.bind(*args, **named)
-        bound.apply_defaults()
-        arguments = tuple(v for n, v in bound.arguments.items() if n not in self.static)
+        bound, passed = self._bound(args, named)
+        arguments = tuple(v for n, v in bound.arguments.items() if n in passed)
         return Executable(self.__name__, made.compiled, trees.flatten(arguments)[1], explained(made.planned))
 
 
@@ -300,9 +316,14 @@ def _spec_extents(name: str, value: Any, fixed: bool) -> Sequence[Extent] | None
 
 
 def _env(names: Sequence[str], values: Sequence[Any]) -> dict[str, int]:
-    """The extents of a call."""
-    arrays = ((n, v) for n, v in zip(names, values, strict=True) if hasattr(v, "dtype"))
-    return {f"{n}.{k}": e for n, v in arrays for k, e in enumerate(v.shape)}
+    """The extents of a call, and the whole numbers, which may decide extents."""
+    found: dict[str, int] = {}
+    for name, value in zip(names, values, strict=True):
+        if isinstance(value, int | np.integer):
+            found[name] = int(value)
+        elif hasattr(value, "dtype"):
+            found |= {f"{name}.{k}": e for k, e in enumerate(value.shape)}
+    return found
 
 
 def _is_array(value: Any) -> bool:

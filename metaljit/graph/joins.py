@@ -6,7 +6,8 @@ cost where they are read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ def concatenate(arrays: Sequence[Any], axis: int = 0) -> Traced:
     for p in parts:
         starts.append(op("+", starts[-1], p.extents[axis]))
     shape[axis] = starts.pop()
+    if len(parts) == 1:
+        return parts[0]
     found = parts[0].trace.node(g.Fill(0, parts[0].element))
     for p, start in reversed(list(zip(parts, starts, strict=True))):
         at = [start if k == axis else Lit(0) for k in range(rank)]
@@ -182,7 +185,9 @@ def index(trace: Trace, axis: int, shape: g.Shape) -> Traced:
 
 def gathered(array: Traced, at: Traced, axis: int) -> Traced:
     if not at.element.is_integer or at.element == BOOL:
-        fault("index-dtype", f"an index array holds integers, and this is {at!r}")
+        mask = "how many it picks is only known on the device; keep the shape: `np.where(mask, x, 0)`"
+        help = mask if at.element == BOOL else "convert it: `.astype(np.int32)`"
+        fault("index-dtype", f"an index array holds integers, and this is {at!r}", help)
     shape = (*array.extents[:axis], *at.extents, *array.extents[axis + 1 :])
     return array.trace.node(g.Gather(array.ref, at.ref, axis, array.element, shape))
 
@@ -251,6 +256,8 @@ class At:
     def set(self, value: Any) -> Traced:
         """The array with `value`, broadcast, in place of what the key takes: integers and slices."""
         array = self._array
+        if any(map(_is_number, views.keys(array, self._key))):
+            return self._set_there(value)
         found = views.section(array, self._key)
         given = cast(entered_array(array.trace, value), array.element)
         wide = views.broadcast_to(given, tuple(map(array.trace.dimension, found.result)))
@@ -262,11 +269,36 @@ class At:
         part = array.trace.node(g.View(wide.ref, g.Axes(tuple(order)), array.element, tuple(back)))
         return embedded(part, array, found.starts, found.steps, array.extents)
 
+    def _set_there(self, value: Any) -> Traced:
+        """The same where traced numbers are among the key's integers; an index outside sets nothing."""
+        array = self._array
+        key = views.keys(array, self._key)
+        if any(k is None for k in key):
+            fault(
+                "bad-index",
+                "a new axis stands beside a traced number",
+                "give the value that axis, or drop it",
+            )
+        rest = [slice(None) if _is_number(k) else k for k in key]
+        found = views.section(array, tuple(rest))
+        numbers = [k for k, v in enumerate(key) if _is_number(v)]
+        gone = [found.along[k] for k in numbers]
+        kept = [k for k in range(len(found.result)) if k not in gone]
+        given = cast(entered_array(array.trace, value), array.element)
+        part = views.broadcast_to(given, [array.trace.dimension(found.result[k]) for k in kept])
+        wide = array.trace.node(g.View(part.ref, g.Axes(tuple(kept)), array.element, found.result))
+        new = wide if all(k == slice(None) for k in rest) else At(array, tuple(rest)).set(wide)
+        here = _all(
+            elementwise("equal", index(array.trace, k, array.extents), _from_start(array, k, key[k]))
+            for k in numbers
+        )
+        return array.trace.node(g.Choose(here.ref, new.ref, array.ref, array.element, array.extents))
+
     def add(self, value: Any) -> Traced:
         """The array with `value` added to what the key takes; index arrays too, whose equal indices all count."""
         array, key = self._array, views.keys(self._array, self._key)
-        if not any(map(is_index_array, key)):
-            return self.set(elementwise("add", views.item(array, self._key), value))
+        if all(_is_number(k) or not is_index_array(k) for k in key):
+            return self.set(elementwise("add", item(array, self._key), value))
         at = [entered_array(array.trace, k) for k in key if is_index_array(k)]
         if len(at) != 1 or not is_index_array(key[0]) or any(k != slice(None) for k in key[1:]):
             fault("bad-index", "an index array adds along the first axis", "move that axis to the front")
@@ -278,6 +310,23 @@ class At:
         along = array.trace.node(g.View(at[0].ref, g.Axes(tuple(range(rank))), at[0].element, shape))
         others = [index(array.trace, rank + k, shape) for k in range(len(rest))]
         return elementwise("add", array, scattered(wide, [along, *others], array.extents))
+
+
+def _is_number(key: Any) -> bool:
+    return isinstance(key, Traced) and not key.ndim
+
+
+def _from_start(array: Traced, axis: int, number: Traced) -> Traced:
+    """A traced number as an index; a negative one counts from the end."""
+    if not number.element.is_integer or number.element == BOOL:
+        fault("index-dtype", f"an index is an integer, and this is {number!r}")
+    number = cast(number, I32)
+    count = array.trace.count(array.extents[axis], I32)
+    return elementwise("where", elementwise("less", number, 0), elementwise("add", number, count), number)
+
+
+def _all(tests: Iterable[Traced]) -> Traced:
+    return reduce(lambda a, b: elementwise("logical_and", a, b), tests)
 
 
 def scattered(of: Traced, at: Sequence[Traced], shape: g.Shape) -> Traced:

@@ -117,12 +117,17 @@ def function_of(function: Any) -> Callable[..., Any] | None:
     return lambda *operands: elementwise(UFUNCS[name], *operands)
 
 
+def _named(function: Any) -> str:
+    module: str = getattr(function, "__module__", None) or "numpy"
+    return f"{module.replace('numpy', 'np', 1)}.{function.__name__}"
+
+
 def _array_function(self: Traced, function: Any, types: Any, args: Any, named: Any) -> Any:
     found = function_of(function)
     if found is None:
         fault(
             "numpy-function",
-            f"np.{function.__name__} has no meaning for traced arrays",
+            f"{_named(function)} has no meaning for traced arrays",
             "use metaljit's ops or a kernel",
         )
     return found(*args, **named)

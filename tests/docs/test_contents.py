@@ -116,3 +116,9 @@ def test_the_pictures_of_graphs_are_what_the_script_draws() -> None:
     for name, text in drawn.items():
         assert (DOCS / name).read_text(encoding="utf-8") == text, f"python docs/pictures.py draws {name} anew"
         assert f"({name})" in (DOCS / "graphs.md").read_text(encoding="utf-8")
+
+
+def test_the_pages_of_ops_are_what_the_docstrings_say() -> None:
+    pages = runpy.run_path(str(DOCS / "reference.py"))["pages"]()
+    kept = {path.name: path.read_text(encoding="utf-8") for path in (DOCS / "ops").glob("*.md")}
+    assert kept == pages, "python docs/reference.py prints them anew"

@@ -184,6 +184,7 @@ MISTAKES: dict[str, tuple[Callable[..., Any], str]] = {
     "sides": (lambda x: mj.cond(x[0] > 0, lambda: x, lambda: (x, x)), "branch-structure"),
     "types": (lambda x: mj.cond(x[0] > 0, lambda: x, lambda: x > 1), "branch-types"),
     "ranks": (lambda x: mj.cond(x[0] > 0, lambda: x, lambda: x[0]), "branch-types"),
+    "shapes": (lambda x: mj.cond(x[0] > 0, lambda: x, lambda: x[:1]), "shape-mismatch"),
     "turn types": (lambda x: mj.for_loop(3, lambda i, v: v > 0, x), "loop-types"),
     "turn shape": (lambda x: mj.for_loop(3, lambda i, v: v[1:], x), "loop-types"),
     "turn rank": (lambda x: mj.for_loop(3, lambda i, v: v.sum(), x), "loop-types"),

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import metaljit as mj
 from metaljit.dtypes import I32
 from metaljit.extents import Sym
 from metaljit.program import Cost, LoopNest
@@ -188,6 +189,18 @@ def test_fast_math_is_asked_for_by_the_program(cpu: Cpu) -> None:
     program = p.elementwise("lost", (p.array("a", p.N),), (p.array("out", p.N, role="out"),), body)
     assert Launcher(cpu, program)([np.full(1, 1e8, F)]) == 0
     assert Launcher(cpu, replace(program, math="fast"))([np.full(1, 1e8, F)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "at_once"), [("exp(u[i])", True), ("t(u[i])", True), ("sqrt(u[i])", False), ("u[i] + 1", False)]
+)
+def test_several_vectors_at_once_where_a_function_has_no_formula(text: str, at_once: bool) -> None:
+    function = "def t(x):\n  return tanh(x)\n\n"
+    source = (
+        f'N = dims("N")\n{function}@kernel\ndef f(u: f32[N]) -> f32[N]:\n  i = position()\n  return {text}\n'
+    )
+    kernel = mj.kernel_from_text(source)
+    assert ("interleave_count" in kernel.program(np.ones(3, F)).cpu.text) == at_once
 
 
 def test_only_the_parts_that_a_text_names_are_included() -> None:

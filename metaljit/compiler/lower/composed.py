@@ -33,6 +33,7 @@ from ..graph import (
     Graph,
     Index,
     Input,
+    Launch,
     Loop,
     Map,
     Number,
@@ -45,6 +46,7 @@ from ..graph import (
     Scatter,
     Slice,
     View,
+    Windows,
 )
 from . import adjoint, arithmetic, arrays, kernel, looped, returns, selected, statements, values
 from .body import Body, Unit
@@ -186,7 +188,7 @@ class Composer:
                 return self._called(body, ref, node, indices, span)
             case Reduce():
                 return (self._reduced(body, node, indices, known, span),)
-            case Input() | Scatter() | Carried() | Product():
+            case Input() | Scatter() | Carried() | Product() | Launch():
                 raise AssertionError(f"{type(node).__name__} is read from memory")
         assert_never(node)
 
@@ -227,6 +229,11 @@ class Composer:
                     scaled = _int(body, "*", index, Literal(step), span)
                     found.append(_int(body, "+", scaled, self.unit.extent(self.graph.extent(start)), span))
                 return tuple(found)
+            case Windows(axis, step):
+                pitch = self.unit.extent(self.graph.extent(step))
+                tap = _int(body, "*", indices[axis], pitch, span)
+                place = _int(body, "+", tap, indices[axis + 1], span)
+                return (*indices[:axis], place, *indices[axis + 2 :])
             case Reshape():
                 return self._reshaped(body, source, shape, indices, span)
         assert_never(map)
@@ -239,12 +246,17 @@ class Composer:
         indices: tuple[Typed, ...],
         span: Span,
     ) -> tuple[Typed, ...]:
+        """Axes that both have at the front or at the back are what they are; the others go by their row-major place."""
+        source, shape = tuple(map(self.graph.extent, source)), tuple(map(self.graph.extent, shape))
+        front = _agreeing(source, shape)
+        back = _agreeing(source[front:][::-1], shape[front:][::-1])
+        inner = indices[front : len(indices) - back]
         flat = _zero()
-        for index, extent in zip(indices, shape, strict=True):
+        for index, extent in zip(inner, shape[front:], strict=False):
             scaled = _int(body, "*", flat, self.unit.extent(self.graph.extent(extent)), span)
             flat = _int(body, "+", scaled, index, span)
         found: list[Typed] = []
-        for k, extent in reversed(list(enumerate(source))):
+        for k, extent in reversed(list(enumerate(source[front : len(source) - back]))):
             size = self.unit.extent(self.graph.extent(extent))
             if k == 0:
                 found.append(flat)
@@ -252,7 +264,7 @@ class Composer:
             flat = flat if isinstance(flat.expr, _SIMPLE) else body.let("flat", flat, span)
             found.append(_int(body, "%", flat, size, span))
             flat = _int(body, "//", flat, size, span)
-        return tuple(reversed(found))
+        return (*indices[:front], *reversed(found), *indices[len(indices) - back :])
 
     # ---- reductions ----
 
@@ -302,7 +314,17 @@ class Composer:
     def _called(
         self, body: Body, ref: Ref, node: Call, indices: tuple[Typed, ...], span: Span
     ) -> tuple[Typed, ...]:
-        """All results of a kernel at a position."""
+        """All results of a kernel at a position; of one of vectors, the lanes at the last index."""
+        instance = self.graph.kernels[node.key]
+        if not (isinstance(instance, Instance) and isinstance(instance.spec.results[0].element, Vec)):
+            return self.whole(body, ref, node, indices, span)
+        found = self.whole(body, ref, node, indices[:-1], span)
+        return tuple(Typed(ir.Lane(v.expr, _lane(indices[-1]), v.type.scalar)) for v in found)
+
+    def whole(
+        self, body: Body, ref: Ref, node: Call, place: tuple[Typed, ...], span: Span
+    ) -> tuple[Typed, ...]:
+        """All results of a kernel at a position, vectors as vectors."""
         called: Instance | adjoint.Adjoint = self.graph.kernels[node.key]
         instance = called if isinstance(called, Instance) else called.primal
         spec = self.specialised(instance)
@@ -314,16 +336,9 @@ class Composer:
                 return self.instance(instance, node, entered, self._own_view, self.number)
 
         if isinstance(called, adjoint.Adjoint):
-            return self.function(
-                body, ("call", ref), called.function.name, indices, node.results, lower, span
-            )
-        lanes = instance.spec.results[0].element
-        place = indices[:-1] if isinstance(lanes, Vec) else indices
+            return self.function(body, ("call", ref), called.function.name, place, node.results, lower, span)
         types = tuple(r.element for r in instance.spec.results)
-        found = self.function(body, ("call", ref), instance.function.name, place, types, lower, span)
-        if isinstance(lanes, Vec):
-            return tuple(Typed(ir.Lane(v.expr, _lane(indices[-1]), v.type.scalar)) for v in found)
-        return found
+        return self.function(body, ("call", ref), instance.function.name, place, types, lower, span)
 
     def specialised(self, instance: Instance) -> Specialisation:
         """A kernel's types, and its extents as they are called now: some may have been found equal after it was traced."""
@@ -434,6 +449,12 @@ def _key(ref: Ref, indices: tuple[Typed, ...]) -> tuple[Ref, tuple[ir.Expr, ...]
 
 def _is_deep(expr: ir.Expr, left: int) -> bool:
     return not left or any(_is_deep(e, left - 1) for e in ir.children(expr))
+
+
+def _agreeing(a: Sequence[Extent], b: Sequence[Extent]) -> int:
+    """How many extents are equal from the first on."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((k for k, (m, n) in pairs if m != n), min(len(a), len(b)))
 
 
 def _zero() -> Typed:

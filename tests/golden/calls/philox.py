@@ -32,8 +32,22 @@ def philox(case: Case) -> Results:
             for k, shape in enumerate(record["shapes"]):
                 values, state = draw(state, record["step"] | {"shape": shape})
                 yield f"out{k}", values
+        case "set_seed":
+            yield from set_seed(record)
         case kind:
             raise NotThere(kind)
+
+
+def set_seed(record: Mapping[str, Any]) -> Results:
+    """Calls of one op after `tf.random.set_seed`: each goes on where the last one of the same seeds ended."""
+    seeds, step = (record["global_seed"], record["op_seed"]), record["step"] | {"shape": record["shape"]}
+    state = None
+    for k in range(record["calls"]):
+        if state is None or seeds[1] is None:
+            own = seeds if seeds[1] is not None else (*seeds, k)
+            state = mj.ops.random.philox_state(own, convention="set_seed")
+        values, state = draw(state, step)
+        yield f"out{k}", values
 
 
 def _start(start: Mapping[str, Any]) -> Any:
@@ -61,9 +75,41 @@ def generator(state: Any, steps: list[Mapping[str, Any]]) -> Results:
 
 
 def draw(state: Any, step: Mapping[str, Any]) -> tuple[Any, Any]:
-    if step["m"] == "uniform_full_int":
-        return mj.ops.random.bits(state, step["shape"], dtype=step["dtype"])
-    raise NotThere(step["m"])
+    random, shape, dtype = mj.ops.random, step.get("shape", ()), step.get("dtype", "float32")
+    match step["m"]:
+        case "uniform_full_int":
+            return random.bits(state, shape, dtype)
+        case "uniform" if "int" in dtype:
+            if step.get("maxval") is None:
+                return random.bits(state, shape, dtype)
+            return random.integers(state, shape, step.get("minval") or 0, step["maxval"], dtype)
+        case "uniform":
+            low, high = step.get("minval"), step.get("maxval")
+            return random.uniform(state, shape, low or 0, 1 if high is None else high, _float(dtype))
+        case "normal" | "truncated_normal" as name:
+            scale = step.get("mean", 0), step.get("stddev", 1)
+            return getattr(random, name)(state, shape, *scale, dtype=_float(dtype))  # type: ignore[no-any-return]
+        case "split":
+            children, state = random.split(state, step["n"])
+            return np.asarray(children).view(np.int64), state
+        case "split_draw":
+            children, state = random.split(state, step["n"])
+            drawn = [draw(child, {"m": step["then"], "shape": shape})[0] for child in np.asarray(children)]
+            return np.stack(drawn), state
+        case "make_seeds":
+            keys, state = random.bits(state, step["n"], np.int64)
+            return np.stack([keys, np.zeros_like(keys)]), state
+        case name:
+            raise NotThere(name)
+
+
+def _float(name: str) -> Any:
+    """The dtype of that name, which NumPy knows after ml_dtypes is loaded."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return ml_dtypes.bfloat16
+    return name
 
 
 OPS: dict[tuple[str, str], Call] = {("philox", ""): philox}
