@@ -11,6 +11,7 @@ import metaljit as mj
 
 from . import (
     cooperative,
+    gathers,
     graphs,
     hamming,
     laplacian,
@@ -34,6 +35,7 @@ WORKS: dict[str, Callable[[], Work]] = {
     "sums": cooperative.sums,
     "histogram": cooperative.histogram,
     **graphs.WORKS,
+    **gathers.WORKS,
     **nn.WORKS,
     **reductions.WORKS,
     **matmul.WORKS,
