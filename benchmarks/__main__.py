@@ -11,6 +11,7 @@ import metaljit as mj
 
 from . import (
     cooperative,
+    gathers,
     graphs,
     hamming,
     images,
@@ -36,6 +37,7 @@ WORKS: dict[str, Callable[[], Work]] = {
     "histogram": cooperative.histogram,
     **graphs.WORKS,
     **images.WORKS,
+    **gathers.WORKS,
     **nn.WORKS,
     **reductions.WORKS,
     **matmul.WORKS,
