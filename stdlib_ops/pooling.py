@@ -164,7 +164,7 @@ def max_unpool(
     x: array of any number dtype, the values. indices: int32 or int64, of its shape, as `max_pool` returned them for an array of
         the shape of the result; one that is not in its window is left out. Where several windows have one index, the last counts.
     size, stride, padding, dilation, layout: as `max_pool` had them; `mode` is its `indices`.
-    output_size: the extents of the pooled axes. None is the least that these windows fill; less than a stride more or less will do.
+    output_size: the extents of the pooled axes, or of all axes. None is the least that these windows fill; less than a stride more or less will do.
 
     Returns an array of the dtype of `x`. Its derivative by `x` is taken from where the indices say.
 
@@ -318,6 +318,8 @@ def _unpooled(
         for axis, s, t, d, pad in zip(axes, sizes, strides, dilations, pads, strict=True)
     ]
     wanted = least if output_size is None else list(lengths(op, "output_size", output_size))
+    if len(wanted) == len(counts):
+        wanted = [wanted[axis] for axis in axes]
     if len(wanted) != len(axes):
         refuse(op, f"`output_size` has {len(wanted)} numbers, and {len(axes)} axes are pooled")
     shape = list(counts)

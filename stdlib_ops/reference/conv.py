@@ -64,7 +64,8 @@ def conv_grads(
         weights = w[(..., *tap)].astype(np.float64).reshape(groups, outs // groups, -1)
         part = np.einsum("goi,ngo...->ngi...", weights, given)
         by_x[taken] += part.reshape(by_x[taken].shape)
-        found = np.einsum("ngo...,ngi...->goi", given, _grouped(wide[taken], groups))
+        lines = _grouped(wide[taken], groups)
+        found = np.einsum("ngop,ngip->goi", *(a.reshape(*a.shape[:3], -1) for a in (given, lines)))
         by_w[(..., *tap)] = found.reshape(outs, -1)
     cut = tuple(slice(b, b + n) for (b, _), n in zip(pads, x.shape[2:], strict=True))
     return by_x[(slice(None), slice(None), *cut)], by_w

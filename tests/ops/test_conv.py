@@ -50,7 +50,7 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 3, 6, 7), (4, 3, 3, 3), {"padding": 1}),
     ((2, 3, 6, 7), (4, 3, 1, 1), {}),
     ((1, 4, 8, 9), (6, 2, 3, 2), {"padding": (2, 0), "dilation": (1, 2), "groups": 2}),
-    ((2, 4, 7, 8), (2, 2, 3, 2), {"padding": (1, 2), "stride": (2, 3), "groups": 2}),
+    ((2, 4, 7, 8), (2, 2, 3, 2), {"padding": (1, 2), "stride": (2, 3), "dilation": (2, 1), "groups": 2}),
     ((1, 2, 6, 5), (2, 2, 2, 3), {"padding": "same"}),
     ((1, 2, 6, 5), (2, 2, 3, 3), {"padding": "same_lower", "stride": 2}),
     ((2, 3, 4, 3), (2, 3, 1, 3), {"padding": (3, 4)}),
