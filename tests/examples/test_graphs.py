@@ -26,7 +26,7 @@ def module(name: str) -> ModuleType:
     return made
 
 
-@pytest.mark.parametrize("name", ["heat", "game_of_life", "classifier", "batch_norm"])
+@pytest.mark.parametrize("name", ["heat", "game_of_life", "classifier", "batch_norm", "max_pool"])
 def test_an_example_runs(name: str) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=False
