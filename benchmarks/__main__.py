@@ -9,18 +9,32 @@ from statistics import median
 
 import metaljit as mj
 
-from . import cooperative, graphs, hamming, laplacian, matmul, max_pool, overhead, philox, reductions
+from . import (
+    cooperative,
+    graphs,
+    hamming,
+    laplacian,
+    matmul,
+    max_pool,
+    nn,
+    normals,
+    overhead,
+    philox,
+    reductions,
+)
 from .timing import Measured, Work, measure
 
 WORKS: dict[str, Callable[[], Work]] = {
     "laplacian": laplacian.work,
     "hamming": hamming.work,
     "philox": philox.work,
+    **normals.WORKS,
     "max_pool": max_pool.work,
     "matmul": cooperative.matmul,
     "sums": cooperative.sums,
     "histogram": cooperative.histogram,
     **graphs.WORKS,
+    **nn.WORKS,
     **reductions.WORKS,
     **matmul.WORKS,
 }

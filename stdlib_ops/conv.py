@@ -1,9 +1,10 @@
 """Convolutions and their gradients; the kernels are in conv.mjk.
 
-In: arrays, windows and layouts. Out: what matrix products of weights and columns give; a column has the elements of a window. Where
-strides are 1, columns are a view: along the padded array as one line, a tap of the window stands a fixed distance from the
-first one, whatever the window. So the products read the padded array itself; between the ends of lines are windows that are none, and are
-left out of the result. Where strides are larger, columns are stored, which takes little, since there are few windows.
+In: arrays, windows and layouts. Out: what matrix products of weights and columns give; a column has the elements of a
+window. Where strides are 1, columns are a view: along the padded array as one line, a tap of the window stands a fixed
+distance from the first one, whatever the window. So the products read the padded array itself; between the ends of lines are
+windows that are none, and are left out of the result. Where strides are larger, columns are stored, which takes little,
+since there are few windows.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def conv(
     layout: str | None = None,
     weight_layout: str | None = None,
 ) -> Any:
-    """The convolution of neural networks, which is a correlation: `y[n, o, p] = Σ x[n, i, stride·p + dilation·k - padding] · w[o, i, k]`.
+    """The convolution of neural networks, which is a correlation: y[n, o, p] is the sum over i and k of
+    `x[n, i, stride * p + dilation * k - padding] * w[o, i, k]`.
 
     x: array (N, C, spatial axes) of any number dtype, or in the order of `layout`; 1 to 3 spatial axes.
     w: weights (O, C / groups, window) of the dtype of `x`, or in the order of `weight_layout`.
@@ -48,8 +50,8 @@ def conv(
 
     Returns an array of the dtype of `x`. Floats are summed in f32 and rounded once; integers wrap.
 
-    Raises TypeFault for bool, float64, and two dtypes, ShapeError where shapes do not fit or no window does, LaunchFault for other
-    arguments that make no sense.
+    Raises TypeFault for bool, float64, and two dtypes, ShapeError where shapes do not fit or no window does, LaunchFault for
+    other arguments that make no sense.
 
     Compare: MPSGraph `convolution2D`; PyTorch `F.conv2d`; TensorFlow `tf.nn.conv2d`; SciPy `scipy.signal.correlate`.
 
@@ -190,7 +192,9 @@ class _Plan:
     def strided(self) -> bool:
         return any(w.stride > 1 for w in self.each)
 
-    def over(self, op: str, shape: Sequence[int], weights: Sequence[int], stride: Any, padding: Any, dilation: Any) -> _Plan:
+    def over(
+        self, op: str, shape: Sequence[int], weights: Sequence[int], stride: Any, padding: Any, dilation: Any
+    ) -> _Plan:
         """With the windows of an array of a shape."""
         if len(weights) != len(self.weights):
             refuse(op, f"the weights have {len(weights)} axes, and the layout {self.weights!r} has {len(self.weights)}", "",
@@ -218,20 +222,38 @@ class _Plan:
             refuse(op, f"`x` has {channels} channels, and the weights take {ins} in each of {self.groups} groups",
                    "the weights have C / groups input channels", "op-shape", mj.ShapeError)  # fmt: skip
         if outs % self.groups != 0:
-            refuse(op, f"{outs} output channels do not go into {self.groups} groups", "", "op-shape", mj.ShapeError)
+            refuse(
+                op,
+                f"{outs} output channels do not go into {self.groups} groups",
+                "",
+                "op-shape",
+                mj.ShapeError,
+            )
 
     def check_grad(self, op: str, grad: Any, shape: Sequence[int], weights: Sequence[int]) -> None:
         want = self.result(shape, weights)
         if tuple(grad.shape) != want:
-            refuse(op, f"`grad` has shape {tuple(grad.shape)}, and the result has {want}", "", "op-shape", mj.ShapeError)
+            refuse(
+                op,
+                f"`grad` has shape {tuple(grad.shape)}, and the result has {want}",
+                "",
+                "op-shape",
+                mj.ShapeError,
+            )
 
 
-def _plan(op: str, a: str, x: Any, b: str, w: Any, layout: Any, weight_layout: Any, groups: Any, rank: int) -> _Plan:
+def _plan(
+    op: str, a: str, x: Any, b: str, w: Any, layout: Any, weight_layout: Any, groups: Any, rank: int
+) -> _Plan:
     check_array(op, b, w, _NUMBERS, "numbers")
     _same_dtype(op, a, x, b, w)
     letters = letters_of(op, layout, rank)
     if "N" not in letters or "C" not in letters:
-        refuse(op, f"the layout {letters!r} lacks N or C", "a convolution takes a batch of channels: 'NCHW', 'NHWC'")
+        refuse(
+            op,
+            f"the layout {letters!r} lacks N or C",
+            "a convolution takes a batch of channels: 'NCHW', 'NHWC'",
+        )
     spatial = "".join(c for c in "DHW" if c in letters)
     assumed = f"{spatial}IO" if letters[-1] == "C" else f"OI{spatial}"
     weights = assumed if weight_layout is None else weight_layout
@@ -243,8 +265,8 @@ def _plan(op: str, a: str, x: Any, b: str, w: Any, layout: Any, weight_layout: A
 def _same_dtype(op: str, a: str, x: Any, b: str, y: Any) -> None:
     check_array(op, b, y, _NUMBERS, "numbers")
     if x.dtype != y.dtype:
-        refuse(op, f"`{a}` is {x.dtype.name} and `{b}` is {y.dtype.name}; both have one dtype", f"convert one: `{b}.astype(…)`",
-               "op-dtype", mj.TypeFault)  # fmt: skip
+        refuse(op, f"`{a}` is {x.dtype.name} and `{b}` is {y.dtype.name}; both have one dtype",
+               f"convert one: `{b}.astype(…)`", "op-dtype", mj.TypeFault)  # fmt: skip
 
 
 # ---- calls ----
@@ -313,7 +335,9 @@ def _forward(plan: _Plan, x: Any, w: Any, *bias: Any) -> Any:
     if bias:
         y = y + bias[0].reshape(g, outs // g, 1)
     y = y.reshape(n, outs, y.shape[-1])
-    return _ordered(y.reshape(n, outs, *counts) if line is None else line.taken(y), f"NC{plan.spatial}", plan.layout)
+    return _ordered(
+        y.reshape(n, outs, *counts) if line is None else line.taken(y), f"NC{plan.spatial}", plan.layout
+    )
 
 
 def _to_input(plan: _Plan, grad: Any, w: Any) -> Any:
@@ -326,7 +350,9 @@ def _to_input(plan: _Plan, grad: Any, w: Any) -> Any:
         flat = columns.reshape(n, ins * g * plan.taps, *grad.shape[2:])
         of = [tuple(getattr(v, name) for v in plan.each) for name in ("stride", "dilation", "before", "rest")]
         return _ordered(mj.stdlib.conv.folded(flat, plan.taps, plan.size, *of), inner, plan.layout)
-    columns, line = _line_columns(plan, grad, [(v.reach - 1 - v.before, v.reach - 1 - v.after) for v in plan.each])
+    columns, line = _line_columns(
+        plan, grad, [(v.reach - 1 - v.before, v.reach - 1 - v.after) for v in plan.each]
+    )
     turned = mj.stdlib.conv.turned(w, g).reshape(g, ins, outs // g * plan.taps)
     y = turned @ columns
     return _ordered(line.taken(y.reshape(n, g * ins, y.shape[-1])), inner, plan.layout)
@@ -334,7 +360,7 @@ def _to_input(plan: _Plan, grad: Any, w: Any) -> Any:
 
 def _to_weights(plan: _Plan, grad: Any, x: Any) -> Any:
     x, grad = (_ordered(a, plan.layout, f"NC{plan.spatial}") for a in (x, grad))
-    g, n, outs = plan.groups, x.shape[0], grad.shape[1]
+    g, outs = plan.groups, grad.shape[1]
     if plan.strided:
         columns, right = _stored_columns(plan, x), _flat(grad, g)
     else:
@@ -367,7 +393,7 @@ def _stored_columns(plan: _Plan, x: Any) -> Any:
     """(N, G, C / G * taps, windows), computed from `x`."""
     of = [tuple(getattr(v, name) for v in plan.each) for name in ("stride", "dilation", "before", "extra")]
     found = mj.stdlib.conv.columns(x, plan.taps, plan.size, *of)
-    n, k, *counts = found.shape
+    n, _, *counts = found.shape
     return found.reshape(n, plan.groups, x.shape[1] // plan.groups * plan.taps, prod(counts))
 
 

@@ -110,6 +110,11 @@ def positive(op: str, name: str, value: Any) -> float:
     return number(op, name, value, lambda v: v > 0, "a positive number")
 
 
+def is_traced(x: Any) -> bool:
+    """Whether it is an array of a function that is being traced."""
+    return hasattr(x, "__metaljit_traced__")
+
+
 def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """The axes meant by `axes`, ascending; None is all of them."""
     if given is None:
@@ -126,11 +131,6 @@ def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int,
             refuse(op, f"`axes` names axis {axis % rank} twice: {items}")
         found.add(axis % rank)
     return tuple(sorted(found))
-
-
-def is_traced(x: Any) -> bool:
-    """Whether it is an array of a trace."""
-    return hasattr(x, "__metaljit_traced__")
 
 
 def zeros_like(like: Any, shape: tuple[Any, ...]) -> Any:

@@ -1,7 +1,7 @@
 """Pooling by maxima; the kernels are in pooling.mjk.
 
-In: arrays, windows and a layout. Out: what the kernels return. Where windows lie is worked out in windows.py, and here what an
-index counts.
+In: arrays, windows and a layout. Out: what the kernels return. Where windows lie is worked out in windows.py, and here what
+an index counts.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def max_pool(
     if nan not in ("propagate", "compare"):
         refuse("max_pool", f"`nan` is 'propagate' or 'compare', not {nan!r}")
     if not return_indices and indices is not None:
-        refuse("max_pool", f"`indices` is {indices!r}, and no indices are returned", "pass return_indices=True")
+        refuse(
+            "max_pool", f"`indices` is {indices!r}, and no indices are returned", "pass return_indices=True"
+        )
     counted = _indexing("max_pool", indices, pool)
     call = _MaxPool(pool, counted, nan == "propagate", return_indices)
     if is_traced(x) and x.dtype.kind not in "iu":
@@ -115,12 +117,12 @@ def max_pool_grad(
     compared again, and no two threads add into one place. Returns an array of `shape` and the dtype of `grad`; 16-bit
     floats are added in f32 and rounded once. `mj.grad` goes through it by `grad`.
 
-    Raises TypeFault for other dtypes, ShapeError where shapes do not fit, LaunchFault for other arguments that make no sense,
-    and for a mode that does not say where in its window an element stood: "global_1d" and "local_1d" know nothing of the
-    rows of NCHW.
+    Raises TypeFault for other dtypes, ShapeError where shapes do not fit, LaunchFault for other arguments that make no
+    sense, and for a mode that does not say where in its window an element stood: "global_1d" and "local_1d" know nothing of
+    the rows of NCHW.
 
-    Compare: MPSGraph `maxPooling2DGradient(gradient, indices, …)`; PyTorch `torch.ops.aten.max_pool2d_with_indices_backward`;
-    TensorFlow `tf.raw_ops.MaxPoolGradWithArgmax`.
+    Compare: MPSGraph `maxPooling2DGradient(gradient, indices, …)`; PyTorch
+    `torch.ops.aten.max_pool2d_with_indices_backward`; TensorFlow `tf.raw_ops.MaxPoolGradWithArgmax`.
 
     Example:
         >>> import numpy as np
@@ -161,10 +163,12 @@ def max_unpool(
 ) -> Any:
     """What `max_pool` took its values from, with zeros wherever no maximum stood.
 
-    x: array of any number dtype, the values. indices: int32 or int64, of its shape, as `max_pool` returned them for an array of
-        the shape of the result; one that is not in its window is left out. Where several windows have one index, the last counts.
+    x: array of any number dtype, the values. indices: int32 or int64, of its shape, as `max_pool` returned them for an array
+        of the shape of the result; one that is not in its window is left out. Where several windows have one index, the last
+        counts.
     size, stride, padding, dilation, layout: as `max_pool` had them; `mode` is its `indices`.
-    output_size: the extents of the pooled axes, or of all axes. None is the least that these windows fill; less than a stride more or less will do.
+    output_size: the extents of the pooled axes, or of all axes. None is the least that these windows fill; less than a
+        stride more or less will do.
 
     Returns an array of the dtype of `x`. Its derivative by `x` is taken from where the indices say.
 
@@ -187,7 +191,13 @@ def max_unpool(
     counted = _indexing(op, mode, pool)
     _check_indices(op, indices, pool, counted)
     if tuple(indices.shape) != tuple(x.shape):
-        refuse(op, f"`indices` has shape {tuple(indices.shape)}, and `x` {tuple(x.shape)}", "", "op-shape", mj.ShapeError)
+        refuse(
+            op,
+            f"`indices` has shape {tuple(indices.shape)}, and `x` {tuple(x.shape)}",
+            "",
+            "op-shape",
+            mj.ShapeError,
+        )
     return _back(pool, counted, False, x, indices)
 
 
@@ -196,7 +206,9 @@ def max_unpool(
 
 @dataclass(frozen=True)
 class _Indexing:
-    """Either the axes over which positions in `x` are flattened, or what a step in a window is worth along each axis of four."""
+    """Either the axes over which positions in `x` are flattened, or what a step in a window is worth along each axis of
+    four.
+    """
 
     flat: tuple[int, ...]
     worth: tuple[int, ...]
@@ -220,9 +232,7 @@ def _indexing(op: str, mode: str | None, pool: Windows) -> _Indexing:
 
 def _local(pool: Windows, innermost: Sequence[int]) -> _Indexing:
     sizes = dict(zip(pool.axes, pool.each, strict=True))
-    worth = [
-        prod(sizes[b].size for b in pool.axes if b > a) if a in innermost else 0 for a in pool.axes
-    ]
+    worth = [prod(sizes[b].size for b in pool.axes if b > a) if a in innermost else 0 for a in pool.axes]
     return _Indexing((), (*worth, *(0,) * (MOST_AXES - len(worth))))
 
 
@@ -299,13 +309,22 @@ def _picked(pool: Windows, counted: _Indexing, x: Any, indices: Any) -> Any:
         return mj.stdlib.pooling.max_pool_picked(x, indices, p.before, *constants)
 
     rule = mj.custom_vjp(run)
-    rule.defvjp(lambda x, at: (run(x, at), at), lambda at, given: (_back(pool, counted, True, given, at), None))
+    rule.defvjp(
+        lambda x, at: (run(x, at), at), lambda at, given: (_back(pool, counted, True, given, at), None)
+    )
     return rule(x, indices)
 
 
 def _unpooled(
-    op: str, counts: Sequence[int], axes: Sequence[int], size: Any, stride: Any, padding: Any, dilation: Any, output_size: Any
-) -> Windows:  # fmt: skip
+    op: str,
+    counts: Sequence[int],
+    axes: Sequence[int],
+    size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    output_size: Any,
+) -> Windows:
     """The windows of an array that has so many of them."""
     sizes = each(op, "size", size, len(axes), 1)
     strides = sizes if stride is None else each(op, "stride", stride, len(axes), 1)

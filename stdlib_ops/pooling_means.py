@@ -35,8 +35,8 @@ def avg_pool(
 
     x: array of floats.
     size, stride, padding, dilation, ceil_mode, layout: as `max_pool` has them. Padding is zeros.
-    count_include_pad: divides by the taps that lie in the input and its padding (PyTorch; what a last window of `ceil_mode` has
-        beyond the padding does not count). False: by those in the input alone (TensorFlow).
+    count_include_pad: divides by the taps that lie in the input and its padding (PyTorch; what a last window of `ceil_mode`
+        has beyond the padding does not count). False: by those in the input alone (TensorFlow).
     divisor_override: divides by this instead.
 
     Returns an array of the dtype of `x`; 16-bit floats are added in f32 and rounded once.
@@ -79,12 +79,14 @@ def avg_pool_grad(
 
     grad: array of floats, of the shape of the means. The other arguments are those of `avg_pool`.
 
-    Each element adds up the derivatives of the windows that hold it, divided as these are. Returns an array of `shape` and the dtype
-    of `grad`. `mj.grad` goes through it.
+    Each element adds up the derivatives of the windows that hold it, divided as these are. Returns an array of `shape` and
+    the dtype of `grad`. `mj.grad` goes through it.
 
-    Raises TypeFault for other dtypes, ShapeError where shapes do not fit, LaunchFault for other arguments that make no sense.
+    Raises TypeFault for other dtypes, ShapeError where shapes do not fit, LaunchFault for other arguments that make no
+    sense.
 
-    Compare: MPSGraph `avgPooling2DGradient`; PyTorch `torch.ops.aten.avg_pool2d_backward`; TensorFlow `tf.raw_ops.AvgPoolGrad`.
+    Compare: MPSGraph `avgPooling2DGradient`; PyTorch `torch.ops.aten.avg_pool2d_backward`; TensorFlow
+    `tf.raw_ops.AvgPoolGrad`.
 
     Example:
         >>> import numpy as np
@@ -120,8 +122,8 @@ def l2_pool(
 
     x: array of floats. The other arguments are those of `max_pool`; padding is zeros.
 
-    Returns an array of the dtype of `x`. Its derivative is `x / y`, added up over the windows that hold an element; a window of
-    nothing but zeros has the derivative 0.
+    Returns an array of the dtype of `x`. Its derivative is `x / y`, added up over the windows that hold an element; a window
+    of nothing but zeros has the derivative 0.
 
     Raises as `avg_pool`.
 
@@ -159,7 +161,9 @@ def l2_pool(
     return rule(x)
 
 
-_Division = tuple[float, bool, bool]  # the divisor; whether it is counted for each window, and with the padding
+_Division = tuple[
+    float, bool, bool
+]  # the divisor; whether it is counted for each window, and with the padding
 
 
 def _division(op: str, pool: Windows, included: Any, divisor: Any) -> _Division:

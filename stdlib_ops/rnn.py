@@ -7,12 +7,12 @@ checked, and brought into one form.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 import metaljit as mj
-from metaljit.frozen import frozen
 from metaljit.lang import bf16, f16, f32
 from metaljit.stdlib_ops.operands import Operand, check_array, refuse
 from metaljit.stdlib_ops.recurrence import ACTIVATIONS, Cell, Walk, gru_cell, lstm_cell, rnn_cell
@@ -89,7 +89,7 @@ def lstm(
     The gates are `w_ih x + b_ih + w_hh h + b_hh`, through tanh for g and the logistic function for i, f and o.
 
     x: (T, N, I), T steps of N sequences; (N, T, I) if `batch_first`.
-    w_ih: (4 * H, I), a block of H rows for each gate; None if `x` holds the products already, its last axis then being 4 * H.
+    w_ih: (4 * H, I), a block of H rows for each gate; None if `x` holds the products already, its last axis being 4 * H.
     w_hh: (4 * H, H). b_ih, b_hh: (4 * H,), None for 0.
     h0, c0: (1, N, H) or (N, H): the states before the first step; None for 0.
     gates: the order of the blocks. "ifgo" is that of PyTorch, Keras and MPSGraph (which calls g z), "igfo" MPSGraph's with
@@ -143,7 +143,7 @@ def gru(
     if the reset gate comes after the product, and of `w_ih x + b_ih + w_hh (r * h) + b_hh` if it comes before.
 
     x: (T, N, I), T steps of N sequences; (N, T, I) if `batch_first`.
-    w_ih: (3 * H, I), a block of H rows for each gate; None if `x` holds the products already, its last axis then being 3 * H.
+    w_ih: (3 * H, I), a block of H rows for each gate; None if `x` holds the products already, its last axis being 3 * H.
     w_hh: (3 * H, H). b_ih: (3 * H,), None for 0. b_hh: (3 * H,), or (H,) for n alone; None for 0.
     h0: (1, N, H) or (N, H): the state before the first step; None for 0.
     gates: the order of the blocks. "rzn" is PyTorch's, and MPSGraph's with `resetGateFirst`; "zrn" is MPSGraph's, Keras's
@@ -181,10 +181,14 @@ def gru(
 
 def _check_gates(op: str, gates: Any, letters: str) -> None:
     if not isinstance(gates, str) or sorted(gates) != sorted(letters):
-        refuse(op, f"`gates` names each of {', '.join(letters)} once and is {gates!r}", f"PyTorch's are {letters!r}")
+        refuse(
+            op,
+            f"`gates` names each of {', '.join(letters)} once and is {gates!r}",
+            f"PyTorch's are {letters!r}",
+        )
 
 
-@frozen
+@dataclass(frozen=True)
 class _Layer:
     """An op's call without its arrays."""
 
@@ -213,7 +217,9 @@ class _Layer:
         features = x.shape[2]
         if w_ih is None:
             if features != sides * gates * size:
-                self._unfit(f"without `w_ih` the last axis of `x` is {sides * gates * size}, and `x` has shape {x.shape}")
+                self._unfit(
+                    f"without `w_ih` the last axis of `x` is {sides * gates * size}, and `x` has shape {x.shape}"
+                )
         else:
             w_ih = self._sides("w_ih", w_ih, x)
             self._fits("w_ih", w_ih, gates * size, features)
@@ -240,7 +246,9 @@ class _Layer:
         """An array, or an array for each direction."""
         if isinstance(given, list | tuple):
             if not self.bidirectional or len(given) != 2:
-                self._unfit(f"`{name}` is a {type(given).__name__} of {len(given)}, and a pair belongs to `bidirectional`")
+                self._unfit(
+                    f"`{name}` is a {type(given).__name__} of {len(given)}, and a pair belongs to `bidirectional`"
+                )
             for side in given:
                 self._array(name, side, x)
             return tuple(given)
@@ -260,14 +268,16 @@ class _Layer:
             wanted = [(2, *shape), (2 * shape[0], *shape[1:])]
         for side in given if isinstance(given, tuple) else (given,):
             if not any(tuple(side.shape) == w for w in wanted):
-                self._unfit(f"`{name}` has shape {tuple(side.shape)} and takes {' or '.join(map(str, wanted))}")
+                self._unfit(
+                    f"`{name}` has shape {tuple(side.shape)} and takes {' or '.join(map(str, wanted))}"
+                )
 
     def _unfit(self, message: str, help: str = "") -> NoReturn:
         refuse(self.op, message, help, "op-shape", mj.ShapeError)
 
 
 def _first(given: Weights) -> Operand:
-    return given[0] if isinstance(given, tuple) else given
+    return given[0] if isinstance(given, tuple) else given  # type: ignore[return-value]
 
 
 def _count(given: Weights) -> Any:
@@ -284,7 +294,14 @@ def _count(given: Weights) -> Any:
 
 @mj.jit(static=["layer", "biased"])
 def _run(
-    x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, given: list[Any], layer: _Layer, biased: tuple[int, ...]
+    x: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any,
+    b_hh: Any,
+    given: list[Any],
+    layer: _Layer,
+    biased: tuple[int, ...],
 ) -> tuple[Any, list[Any]]:
     x = x.swapaxes(0, 1) if layer.batch_first else x
     steps, rows, features = x.shape
@@ -300,7 +317,9 @@ def _run(
             inputs = x.reshape(steps * rows, features) @ columns
         for bias in (b_ih, None if biased else b_hh):
             if bias is not None:
-                inputs = inputs + _side(bias, side, len(directions), *inputs.shape[2 if w_ih is None else 1 :])
+                inputs = inputs + _side(
+                    bias, side, len(directions), *inputs.shape[2 if w_ih is None else 1 :]
+                )
         inputs = inputs.reshape(steps, rows, gates, size)
         own = _side(b_hh, side, len(directions), len(biased), size) if biased else ()
         zero = np.zeros_like(np.broadcast_to(weights[0, 0], (rows, size)))

@@ -50,11 +50,15 @@ def philox_state(seed: int | Sequence[int], *, convention: Convention = "tensorf
 
     "tensorflow": `tf.random.Generator.from_seed`. A number's lowest 128 bits are the counter, the next 64 the key. A
         sequence is (counter low, counter high, key), the first three of a longer one, with zeros before a shorter one.
+
     "stateless": the seed pair of `tf.random.stateless_uniform` and its kin.
+
     "legacy": the pair `(seed, seed2)` of `tf.raw_ops.RandomUniform` and its kin, or `seed` alone.
+
     "set_seed": `tf.random.uniform(…, seed=s)` and its kin after `tf.random.set_seed(g)`: the pair (g, s), with None for a
         seed that was not set. `(g, None, k)` is what the op number k (from 0) that names no seed takes. A second op with the
         same two seeds goes on where the first one ended.
+
     "mpsgraph": `randomPhiloxStateTensor(seed:)`: two draws of POSIX's `mrand48` after `srand48(seed)` for each of the three
         words of 64 bits; only the lowest 32 bits of the number count. Not TensorFlow's numbers for that seed.
 

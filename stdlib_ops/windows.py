@@ -112,7 +112,13 @@ def windowed_axes(op: str, layout: str | None, rank: int) -> tuple[int, ...]:
     """The axes that have windows: all but N and C of a layout."""
     if layout == "4D":
         if rank < 4:
-            refuse(op, f"the layout '4D' has windows over four axes, and `x` has {rank}", "", "op-shape", mj.ShapeError)
+            refuse(
+                op,
+                f"the layout '4D' has windows over four axes, and `x` has {rank}",
+                "",
+                "op-shape",
+                mj.ShapeError,
+            )
         return tuple(range(rank - 4, rank))
     letters = letters_of(op, layout, rank)
     return tuple(k for k, letter in enumerate(letters) if letter in "DHW")
@@ -156,7 +162,9 @@ def windows_of(
     made = []
     for axis, *numbers in zip(axes, sizes, strides, dilations, pads, strict=True):
         n = shape[axis]
-        one = _known if isinstance(n, int) else _window  # an extent of a trace is no key, since it is compared by a guard
+        one = (
+            _known if isinstance(n, int) else _window
+        )  # an extent of a trace is no key, since it is compared by a guard
         made.append(one(op, n, axis, *numbers, bool(ceil_mode), filled))
     return Windows(len(shape), tuple(axes), tuple(made))
 
@@ -174,7 +182,9 @@ def paddings(op: str, padding: Any, count: int, ceil_mode: bool) -> tuple[str | 
         if padding not in PADDINGS:
             refuse(op, f"{padding!r} is no padding", "there are 'valid', 'same', 'same_lower', and numbers")
         if ceil_mode:
-            refuse(op, f"the padding {padding!r} says how many windows there are, so ceil_mode has no meaning")
+            refuse(
+                op, f"the padding {padding!r} says how many windows there are, so ceil_mode has no meaning"
+            )
         return ((0, 0) if padding == "valid" else padding,) * count
     if isinstance(padding, Sequence) and any(isinstance(p, Sequence) for p in padding):
         if len(padding) != count or any(not isinstance(p, Sequence) or len(p) != 2 for p in padding):

@@ -164,6 +164,7 @@ def is_own(graph: Graph, ref: Ref) -> bool:
     node = graph.nodes[ref]
     return (
         isinstance(node, Scatter)
+        or graph.lanes(ref) > 1
         or whole(graph, ref) is not None
         or (is_stage(graph, ref) and not is_row(graph, ref))
     )

@@ -436,6 +436,12 @@ class Graph:
         self.scopes += 1
         return self.scopes
 
+    def lanes(self, ref: Ref) -> int:
+        """How many numbers an element of a kernel of vectors has; 1 of any other node. They are the last axis here."""
+        node = self.nodes[ref]
+        found = getattr(self.kernels[node.key], "lanes", 1) if isinstance(node, Call) else 1
+        return int(found)
+
     def extent(self, extent: Extent) -> Extent:
         """The extent, in the symbols that stand for all equal ones."""
         return substituted(extent, self.same)

@@ -42,9 +42,13 @@ def conv(
     ]
     y = np.zeros((x.shape[0], groups, outs // groups, *counts))
     for tap, taken in _taps(counts, size, stride, dilation):
-        weights = w[(..., *tap)].astype(np.float64).reshape(groups, outs // groups, -1)
+        weights = w[_at(tap)].astype(np.float64).reshape(groups, outs // groups, -1)
         y += np.einsum("goi,ngi...->ngo...", weights, _grouped(wide[taken], groups))
     return y.reshape(x.shape[0], outs, *counts)
+
+
+def _at(tap: Sequence[int]) -> Any:
+    return (..., *tap)
 
 
 def conv_grads(
@@ -61,11 +65,11 @@ def conv_grads(
     by_x, by_w = np.zeros_like(wide), np.zeros(w.shape)
     outs, given = w.shape[0], _grouped(grad.astype(np.float64), groups)
     for tap, taken in _taps(grad.shape[2:], w.shape[2:], stride, dilation):
-        weights = w[(..., *tap)].astype(np.float64).reshape(groups, outs // groups, -1)
+        weights = w[_at(tap)].astype(np.float64).reshape(groups, outs // groups, -1)
         part = np.einsum("goi,ngo...->ngi...", weights, given)
         by_x[taken] += part.reshape(by_x[taken].shape)
         lines = _grouped(wide[taken], groups)
         found = np.einsum("ngop,ngip->goi", *(a.reshape(*a.shape[:3], -1) for a in (given, lines)))
-        by_w[(..., *tap)] = found.reshape(outs, -1)
+        by_w[_at(tap)] = found.reshape(outs, -1)
     cut = tuple(slice(b, b + n) for (b, _), n in zip(pads, x.shape[2:], strict=True))
     return by_x[(slice(None), slice(None), *cut)], by_w

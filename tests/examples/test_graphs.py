@@ -26,7 +26,9 @@ def module(name: str) -> ModuleType:
     return made
 
 
-@pytest.mark.parametrize("name", ["heat", "game_of_life", "classifier", "batch_norm", "max_pool"])
+@pytest.mark.parametrize(
+    "name", ["heat", "game_of_life", "classifier", "batch_norm", "max_pool", "philox_init"]
+)
 def test_an_example_runs(name: str) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=False
@@ -111,3 +113,48 @@ def test_batch_norm_keeps_statistics() -> None:
     np.testing.assert_allclose(
         made.use(x, scale, shift), (x - mean) / np.sqrt(variance + 1e-5) * 2 - 1, rtol=1e-4, atol=1e-4
     )
+
+
+def test_initial_weights_keep_the_size_of_activations(device: str) -> None:
+    init = module("philox_init")
+    with mj.use_device(device):
+        layers = init.network(7, [100, 60, 40])
+        x, state = mj.ops.random.normal(mj.ops.random.philox_state(1), (50, 100))
+        found = init.activations(x, layers, state)
+    for w in layers:
+        assert w.std() == pytest.approx(np.sqrt(2 / len(w)), rel=0.05)
+        assert np.abs(w).max() < 2 * np.sqrt(2 / len(w)) / init.CUT
+    for y in found:
+        assert np.square(y).mean() == pytest.approx(
+            2 / 1.8, rel=0.25
+        )  # the mean square is 1 before a tenth is dropped
+        assert (y == 0).mean() == pytest.approx(0.55, abs=0.05)
+    np.testing.assert_array_equal(init.network(7, [100, 60])[0], layers[0])
+
+
+def test_an_image_is_learned_better_through_a_hash_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    nerf = module("nerf_image")
+    monkeypatch.setattr(nerf, "BATCH", 512)
+    with mj.use_device("cpu"):
+        image = nerf.photograph(30, 45)
+        quality = {}
+        for model in nerf.RATE:
+            found, steps, _, loss = nerf.train(image, model, lambda steps, seconds: steps < 120)
+            quality[model] = nerf.psnr(image, found)
+            assert steps == 120
+            assert 0 < loss < 0.05
+            assert found.shape == image.shape
+    assert quality["hash grid"] > 25
+    assert quality["hash grid"] > quality["sines"] + 3
+
+
+def test_a_step_of_learning_is_the_same_on_every_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    nerf = module("nerf_image")
+    monkeypatch.setattr(nerf, "BATCH", 64)
+    found = {}
+    for place in ("cpu", device):
+        with mj.use_device(place):
+            found[place], *_ = nerf.train(
+                nerf.photograph(6, 8), "hash grid", lambda steps, seconds: steps < 1
+            )
+    np.testing.assert_allclose(found[device], found["cpu"], atol=2e-3)

@@ -18,8 +18,14 @@ CASES: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((2, 3, 6, 8), {"size": (2, 2)}),
     ((1, 2, 5, 6), {"size": (3, 3), "stride": (2, 2), "padding": (1, 1)}),
     ((1, 2, 5, 6), {"size": (3, 2), "stride": (1, 1), "padding": (1, 0), "count_include_pad": False}),
-    ((1, 1, 7, 6), {"size": (3, 3), "stride": (3, 3), "padding": (1, 1), "dilation": (2, 1), "ceil_mode": True}),
-    ((1, 6, 7, 2), {"size": (3, 2), "stride": (2, 3), "padding": "same", "count_include_pad": False, "layout": "NHWC"}),
+    (
+        (1, 1, 7, 6),
+        {"size": (3, 3), "stride": (3, 3), "padding": (1, 1), "dilation": (2, 1), "ceil_mode": True},
+    ),
+    (
+        (1, 6, 7, 2),
+        {"size": (3, 2), "stride": (2, 3), "padding": "same", "count_include_pad": False, "layout": "NHWC"},
+    ),
     ((2, 7), {"size": (3,), "stride": (2,), "ceil_mode": True, "layout": "CW", "count_include_pad": False}),
     ((1, 1, 4, 5, 4), {"size": (2, 3, 2), "stride": (2, 1, 2), "padding": (1, 1, 0)}),
     ((2, 3, 3, 4), {"size": (2, 1, 2, 3), "stride": (1, 2, 1, 1), "layout": "4D", "divisor_override": 5}),

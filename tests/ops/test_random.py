@@ -1,7 +1,8 @@
-"""ops.random: the generator's known answers, carries, states, and what is refused."""
+"""ops.random: the generator's known answers, carries, seeds and states, and what is refused of them."""
 
 from __future__ import annotations
 
+import random as python_random
 import sys
 from pathlib import Path
 from typing import Any
@@ -120,9 +121,62 @@ def test_other_conventions(device: str) -> None:
     )
     assert as_int64(random.philox_state((5, -7), convention="legacy")) == [0, -7, 5]
     assert as_int64(random.philox_state(5, convention="legacy")) == [0, 0, 5]
-    # The first uniform of tf.random.stateless_uniform(seed=[1, 2]) is 0.8440604: the 23 lowest bits of its word.
-    bits, _ = random.bits(random.philox_state((1, 2), convention="stateless"), ())
-    assert int(bits) % 2**23 / 2**23 == pytest.approx(0.8440604, abs=1e-7)
+    first, _ = random.uniform(random.philox_state((1, 2), convention="stateless"), ())
+    assert first == pytest.approx(0.8440604, abs=1e-7)  # tf.random.stateless_uniform(seed=[1, 2])
+
+
+@pytest.mark.parametrize(
+    ("seed", "want"),
+    [
+        ((99, 3), (99, 3)),
+        ((0, 0), (0, 2**31 - 1)),
+        ((2**31 - 1, 2**31 - 1), (0, 2**31 - 1)),
+        ((2**31 + 5, -1), (6, 2**31 - 2)),
+        ((None, 2022), (87654321, 2022)),
+    ],
+)
+def test_the_seeds_of_an_op_after_set_seed(seed: Any, want: tuple[int, int]) -> None:
+    assert_same(
+        random.philox_state(seed, convention="set_seed"), random.philox_state(want, convention="legacy")
+    )
+
+
+def test_ops_without_a_seed_take_the_next_one() -> None:
+    drawn = python_random.Random(99)
+    for k in range(3):
+        want = random.philox_state((99, drawn.randint(0, 2**31 - 1)), convention="legacy")
+        assert_same(random.philox_state((99, None, k), convention="set_seed"), want)
+    assert_same(
+        random.philox_state((99, None), convention="set_seed"),
+        random.philox_state((99, None, 0), convention="set_seed"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("seed", "state", "words", "first"),
+    [
+        (
+            0,
+            [1, -1074162815, 733700828, -556347614, 413913109, -919985179, -1815467615],
+            "cc0ca6b1 fe3f467a 68ab5d48 57372f14",
+            [0.09883702, 0.49433827, 0.33878422, 0.4311242],
+        ),
+        (
+            2022,
+            [1, 1854655703, -287349814, 659402600, 1002012083, 2028919963, -1334932625],
+            "43bcf55a db1d4ca1 7719a997 92ae5b3e",
+            [0.47623754, 0.22890103, 0.20048797, 0.3621595],
+        ),
+    ],
+)
+def test_mpsgraphs_seeds_and_layout(seed: int, state: list[int], words: str, first: list[float]) -> None:
+    found = random.philox_state(seed, convention="mpsgraph")
+    layout = random.to_mpsgraph(found)
+    assert_same(layout, np.array(state, np.int32))
+    assert_same(random.from_mpsgraph(layout), found)
+    assert_same(random.to_mpsgraph(mj.asarray(found)), layout)
+    assert_same(random.bits(found, 4)[0], np.array([int(w, 16) for w in words.split()], np.uint32))
+    np.testing.assert_allclose(random.uniform(found, 4)[0], first, atol=1e-7)
 
 
 def test_states_from_counter_and_key() -> None:
@@ -149,6 +203,14 @@ def test_states_from_counter_and_key() -> None:
         (lambda: random.philox_state((0, 0), convention="legacy"), "op-argument", "(0, 0)"),
         (lambda: random.philox_state([1], convention="mpsgraph"), "op-argument", "one number"),
         (lambda: random.philox_state(1, convention="numpy"), "op-argument", "'numpy'"),
+        (lambda: random.philox_state(1, convention="set_seed"), "op-argument", "(global, op)"),
+        (lambda: random.philox_state((1, 2, 3), convention="set_seed"), "op-argument", "(1, 2, 3)"),
+        (lambda: random.philox_state((None, None), convention="set_seed"), "op-argument", "differ each time"),
+        (lambda: random.philox_state((1, None, -1), convention="set_seed"), "op-argument", "-1"),
+        (lambda: random.to_mpsgraph(np.zeros(5, np.uint32)), "op-shape", "(5,)"),
+        (lambda: random.from_mpsgraph(np.zeros(7, np.uint32)), "op-dtype", "uint32"),
+        (lambda: random.from_mpsgraph(np.zeros(6, np.int32)), "op-shape", "(7,)"),
+        (lambda: random.from_mpsgraph(np.zeros(7, np.int32)), "op-argument", "begins with 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call: Any, slug: str, said: str) -> None:
@@ -178,7 +240,8 @@ MUTANTS = [
     ("c2 * 0xCD9E8D57", "c0 * 0xCD9E8D57"),
     ("^ c1 ^ k0", "^ c1 ^ k1"),
     ("range(10)", "range(9)"),
-    ("c1 = counter[1] + u32(c0 < n)", "c1 = counter[1]"),
+    ("u32(high) + u32(c0 < n)", "u32(high)"),
+    ("u32(c1 < more)", "0"),
     ("u32(c2 < counter[2])", "0"),
     ("u32(c1 < high)", "0"),
 ]

@@ -314,7 +314,17 @@ class Composer:
     def _called(
         self, body: Body, ref: Ref, node: Call, indices: tuple[Typed, ...], span: Span
     ) -> tuple[Typed, ...]:
-        """All results of a kernel at a position."""
+        """All results of a kernel at a position; of one of vectors, the lanes at the last index."""
+        instance = self.graph.kernels[node.key]
+        if not (isinstance(instance, Instance) and isinstance(instance.spec.results[0].element, Vec)):
+            return self.whole(body, ref, node, indices, span)
+        found = self.whole(body, ref, node, indices[:-1], span)
+        return tuple(Typed(ir.Lane(v.expr, _lane(indices[-1]), v.type.scalar)) for v in found)
+
+    def whole(
+        self, body: Body, ref: Ref, node: Call, place: tuple[Typed, ...], span: Span
+    ) -> tuple[Typed, ...]:
+        """All results of a kernel at a position, vectors as vectors."""
         called: Instance | adjoint.Adjoint = self.graph.kernels[node.key]
         instance = called if isinstance(called, Instance) else called.primal
         spec = self.specialised(instance)
@@ -326,16 +336,9 @@ class Composer:
                 return self.instance(instance, node, entered, self._own_view, self.number)
 
         if isinstance(called, adjoint.Adjoint):
-            return self.function(
-                body, ("call", ref), called.function.name, indices, node.results, lower, span
-            )
-        lanes = instance.spec.results[0].element
-        place = indices[:-1] if isinstance(lanes, Vec) else indices
+            return self.function(body, ("call", ref), called.function.name, place, node.results, lower, span)
         types = tuple(r.element for r in instance.spec.results)
-        found = self.function(body, ("call", ref), instance.function.name, place, types, lower, span)
-        if isinstance(lanes, Vec):
-            return tuple(Typed(ir.Lane(v.expr, _lane(indices[-1]), v.type.scalar)) for v in found)
-        return found
+        return self.function(body, ("call", ref), instance.function.name, place, types, lower, span)
 
     def specialised(self, instance: Instance) -> Specialisation:
         """A kernel's types, and its extents as they are called now: some may have been found equal after it was traced."""

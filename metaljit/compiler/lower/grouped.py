@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from metaljit.grammar import tree
 
-from ...dtypes import I32
+from ...dtypes import I32, Vec
 from ...extents import Extent
 from ...frozen import frozen
 from ...program import ArrayParam, ScalarParam
 from ...source import Span, TypeFault
 from ...symbols import MISSING
 from .. import ir
-from ..graph import Graph, Loop, Number, Ref, Scatter, operands
+from ..graph import Call, Graph, Loop, Number, Ref, Scatter, operands
 from . import arithmetic, arrays, kernel, parameters, selected
 from .body import Body, Options, Unit
 from .composed import Composer, Known
@@ -44,13 +44,15 @@ class Group:
 
 
 def lower_group(graph: Graph, group: Group, math: str = "precise") -> Lowered:
-    """One kernel that computes the roots of a group. TypeFault with what is wrong with a kernel in it."""
+    """One kernel that computes the roots of a group; of a kernel of vectors, whole ones. TypeFault with what is wrong with a
+    kernel in it."""
     start = opened(graph, group, "map", math)
     unit, body, span = start.unit, start.body, start.span
     shape = start.results[0].shape
     variables = kernel.map_positions(body, shape, position_names(len(shape)))
     known: Known = {}
-    found = [start.composer.at(body, r, _typed(body.positions), known) for r in group.roots]
+    place = _typed(body.positions)
+    found = [_root(start.composer, body, r, place, known) for r in group.roots]
     body.emit(ir.Return(tuple(v.expr for v in found), span))
     domain = tuple(kernel.extent_expr(unit, e) for e in shape)
     made = ir.Kernel(
@@ -58,6 +60,13 @@ def lower_group(graph: Graph, group: Group, math: str = "precise") -> Lowered:
         tuple(unit.margins), span=span,
     )  # fmt: skip
     return start.lowered(made, shape)
+
+
+def _root(composer: Composer, body: Body, ref: Ref, place: tuple[Typed, ...], known: Known) -> Typed:
+    node = composer.graph.nodes[ref]
+    if isinstance(node, Call) and composer.graph.lanes(ref) > 1:
+        return composer.whole(body, ref, node, place, composer.graph.spans[ref])[0]
+    return composer.at(body, ref, place, known)
 
 
 def lower_scatter(graph: Graph, group: Group, math: str = "precise") -> Lowered:
@@ -112,7 +121,8 @@ class Opened:
     def buffers(self) -> tuple[ir.Buffer, ...]:
         names = parameters.result_names(len(self.results))
         return tuple(
-            ir.Buffer(n, r.element.scalar, 1, True) for n, r in zip(names, self.results, strict=True)
+            ir.Buffer(n, r.element.scalar, r.element.lanes, True)
+            for n, r in zip(names, self.results, strict=True)
         )
 
     def functions(self) -> tuple[ir.Function, ...]:
@@ -136,7 +146,11 @@ def opened(graph: Graph, group: Group, kind: str, math: str) -> Opened:
         node = graph.nodes[ref]
         return ArrayType(node.dtype, tuple(map(graph.extent, node.shape)))
 
-    results = tuple(map(type_of, group.roots))
+    def result_of(ref: Ref) -> ArrayType:
+        found, lanes = type_of(ref), graph.lanes(ref)
+        return ArrayType(Vec(graph.nodes[ref].dtype, lanes), found.shape[:-1]) if lanes > 1 else found
+
+    results = tuple(map(result_of, group.roots))
     read = {name: type_of(ref) for ref, name in group.stored.items()}
     spec = Specialisation(read, {n.name: n.dtype for n in numbers}, {}, {}, {}, results)
     span = graph.spans[group.roots[0]]

@@ -46,6 +46,10 @@ class Instance:
         lanes = (Lit(first.element.lanes),) if isinstance(first.element, Vec) else ()
         return tuple(substituted(e, self.spec.extents) for e in first.shape) + lanes
 
+    @property
+    def lanes(self) -> int:
+        return self.spec.results[0].element.lanes
+
 
 def instance(function: tree.Function, resolve: Resolve, arguments: Mapping[str, Argument]) -> Instance:
     """A map kernel with the types of a call; its extents are its own. TypeFault where the types do not fit."""
