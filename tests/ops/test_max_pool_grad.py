@@ -214,7 +214,7 @@ def test_what_unpooling_refuses() -> None:
     with pytest.raises(mj.ShapeError, match="`indices`"):
         ops.max_unpool(G, AT[..., :1], 2)
     with pytest.raises(mj.LaunchFault, match="follows from the output"):
-        ops.max_unpool(G, AT, 2, padding="same")
+        ops.max_unpool(G, AT, 2, padding="same")  # type: ignore[arg-type]
     with pytest.raises(mj.LaunchFault, match="`output_size` has 3"):
         ops.max_unpool(G, AT, 2, output_size=(1, 2, 3))
 
