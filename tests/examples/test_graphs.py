@@ -27,7 +27,8 @@ def module(name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    "name", ["heat", "game_of_life", "classifier", "batch_norm", "philox_init", "hamming_neighbours"]
+    "name",
+    ["heat", "game_of_life", "classifier", "batch_norm", "max_pool", "philox_init", "hamming_neighbours"],
 )
 def test_an_example_runs(name: str) -> None:
     done = subprocess.run(
