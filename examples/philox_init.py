@@ -58,7 +58,7 @@ def main() -> None:
 
 def picture(w: Any) -> None:
     try:
-        from matplotlib.figure import Figure
+        from matplotlib.figure import Figure  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         return
     figure = Figure(figsize=(5, 2.5), layout="constrained")
