@@ -9,7 +9,19 @@ from statistics import median
 
 import metaljit as mj
 
-from . import cooperative, graphs, hamming, laplacian, matmul, max_pool, normals, overhead, philox, reductions
+from . import (
+    cooperative,
+    graphs,
+    hamming,
+    laplacian,
+    matmul,
+    max_pool,
+    nn,
+    normals,
+    overhead,
+    philox,
+    reductions,
+)
 from .timing import Measured, Work, measure
 
 WORKS: dict[str, Callable[[], Work]] = {
@@ -22,6 +34,7 @@ WORKS: dict[str, Callable[[], Work]] = {
     "sums": cooperative.sums,
     "histogram": cooperative.histogram,
     **graphs.WORKS,
+    **nn.WORKS,
     **reductions.WORKS,
     **matmul.WORKS,
 }

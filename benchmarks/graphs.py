@@ -1,5 +1,4 @@
-"""Traced functions: an elementwise chain, a stencil with what is around it, softmax, layer norm; and what they cost beside
-their kernels.
+"""Traced functions: an elementwise chain, a stencil with what is around it; and what they cost beside their kernels.
 
 JAX, numba, numexpr and PyTorch are peers where they are installed; PyTorch compiled where it finds a C++ compiler.
 """
@@ -204,53 +203,7 @@ def heat() -> Work:
     )
 
 
-# ---- rows ----
-
-
-def softmax_of(xp: Any) -> Function:
-    def softmax(x: Any) -> Any:
-        e = xp.exp(x - x.max(axis=1, keepdims=True))
-        return e / e.sum(axis=1, keepdims=True)
-
-    return softmax
-
-
-def softmax() -> Work:
-    x = np.random.default_rng(0).standard_normal((2048, 4096), dtype=np.float32)
-    ours = mj.jit(softmax_of(np))
-    of_torch = lambda torch: lambda x: torch.softmax(x, 1)  # noqa: E731
-    peers: dict[str, Run] = {
-        "NumPy": lambda: softmax_of(np)(x),
-        **torch_peers(of_torch, x),
-        **jax_peer(softmax_of, x),
-    }
-    return Work("softmax 2048 × 4096 f32", 2 * x.nbytes, lambda: ours(x), peers)
-
-
-def norm_of(xp: Any) -> Function:
-    def norm(x: Any, w: Any, b: Any) -> Any:
-        centred = x - x.mean(axis=-1, keepdims=True)
-        variance = (centred * centred).mean(axis=-1, keepdims=True)
-        return centred / xp.sqrt(variance + 1e-5) * w + b
-
-    return norm
-
-
-def layer_norm() -> Work:
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((8192, 1024), dtype=np.float32)
-    w, b = rng.random(1024, np.float32), rng.random(1024, np.float32)
-    ours = mj.jit(norm_of(np))
-    of_torch = lambda torch: lambda x, w, b: torch.nn.functional.layer_norm(x, (1024,), w, b)  # noqa: E731
-    peers: dict[str, Run] = {
-        "NumPy": lambda: norm_of(np)(x, w, b),
-        **torch_peers(of_torch, x, w, b),
-        **jax_peer(norm_of, x, w, b),
-    }
-    return Work("layer norm 8192 × 1024 f32", 2 * x.nbytes, lambda: ours(x, w, b), peers)
-
-
-WORKS = {"chain": chain, "stencil": stencil, "heat": heat, "softmax": softmax, "layer_norm": layer_norm}
+WORKS = {"chain": chain, "stencil": stencil, "heat": heat}
 
 
 # ---- what it costs beside the kernels ----

@@ -102,8 +102,10 @@ def agree(work: Work) -> None:
     for name, run in work.peers.items():
         if name not in work.differs:
             for mine, other in zip(_parts(want), _parts(run()), strict=True):
-                # A sum of few numbers of size 1 in another order.
-                assert np.allclose(mine, other, rtol=0, atol=1e-5), f"{work.name}: {name} has another result"
+                # Sums in another order; NumPy adds the rows of an array one after another.
+                assert np.allclose(mine, other, rtol=1e-4, atol=1e-5), (
+                    f"{work.name}: {name} has another result"
+                )
 
 
 def _parts(result: Any) -> list[Any]:

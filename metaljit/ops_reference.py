@@ -99,7 +99,7 @@ def _blocks(text: str) -> list[str]:
 
 
 def _starts(line: str) -> bool:
-    return bool(_PARAMETER.fullmatch(line)) or line.startswith(("Returns ", "Raises ", "Compare"))
+    return bool(_PARAMETER.fullmatch(line)) or line.startswith(("Returns ", "Raises ", "Source", "Compare"))
 
 
 def _compared(block: str) -> list[tuple[str, str]]:

@@ -231,9 +231,10 @@ class Repeat:
     """Steps that run again and again on arrays that they replace.
 
     In a turn `values` are read and `after` written, which are the values of the next turn; the first turn's are
-    `starts`, the last ones `results`. Where `rows` has a number, what is written is that row of a value. `turn` is the number that counts. There are `count` turns, or as many as the number
-    or 0-d array `counted` says; or, with a `condition`, the steps `test` compute this 0-d array before each turn, and a
-    false one ends it. More than `limit` turns are an error at `place`.
+    `starts`, the last ones `results`. Where `rows` has a number, what is written is that row of a value. `turn` is the
+    number that counts. There are `count` turns, or as many as the number or 0-d array `counted` says; or, with a
+    `condition`, the steps `test` compute this 0-d array before each turn, and a false one ends it. More than `limit` turns
+    are an error at `place`.
     """
 
     starts: tuple[str, ...]

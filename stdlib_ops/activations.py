@@ -59,7 +59,7 @@ def silu(x: Operand) -> Any:
 
     Returns an array of the shape and dtype of `x`.
     Raises TypeFault for other dtypes.
-    Source: Elfwing, Uchibe, Doya, Sigmoid-Weighted Linear Units, 2017.
+    After Elfwing, Uchibe, Doya, Sigmoid-Weighted Linear Units, 2017.
     Compare: PyTorch `F.silu`; TensorFlow `tf.nn.silu`.
 
     Example:
@@ -101,7 +101,7 @@ def gelu(x: Operand, *, approximate: Literal["none", "tanh"] = "none") -> Any:
 
     Returns an array of the shape and dtype of `x`.
     Raises TypeFault for other dtypes, LaunchFault for another approximation.
-    Source: Hendrycks, Gimpel, Gaussian Error Linear Units, 2016.
+    After Hendrycks, Gimpel, Gaussian Error Linear Units, 2016.
     Compare: PyTorch `F.gelu`; TensorFlow `tf.nn.gelu`.
 
     Example:

@@ -137,10 +137,10 @@ def softmax_cross_entropy(
     ignore_index: the class, also a negative one, that counts neither in the sum nor in the mean; of integer targets only.
     label_smoothing: how much of the target is spread evenly over all classes, from 0 to 1.
 
-    Returns an array of the dtype of `x`.
+    Returns an array of the dtype of `x`. MPSGraph's takes probabilities alone and keeps the axis.
     Raises TypeFault for other dtypes, ShapeError for shapes that do not go together, LaunchFault for other arguments that
     make no sense; KernelAssertion for a class that there is not.
-    Compare: MPSGraph `softMaxCrossEntropy` (probabilities; keeps the axis); PyTorch `F.cross_entropy`; TensorFlow
+    Compare: MPSGraph `softMaxCrossEntropy`; PyTorch `F.cross_entropy`; TensorFlow
         `tf.nn.softmax_cross_entropy_with_logits`, `tf.nn.sparse_softmax_cross_entropy_with_logits`.
 
     Example:

@@ -26,6 +26,17 @@ from metaljit.stdlib_ops.operands import (
 Axes = tuple[int, ...]
 
 
+def _moments(x: Any, axes: Axes) -> tuple[Any, Any, Any]:
+    """The mean, what is left of x without it, and the variance, which is the mean square of that.
+
+    A mean is rounded, by more the larger it is beside what is left; so the mean of what is left is taken from that again.
+    """
+    mean = x.mean(axis=axes, keepdims=True)
+    off = x - mean
+    rest = off.mean(axis=axes, keepdims=True)
+    return mean + rest, off - rest, (off * off).mean(axis=axes, keepdims=True) - rest * rest
+
+
 @lru_cache
 def _standard(axes: Axes, centred: bool) -> Any:
     """`(x - mean) / sqrt(variance + eps)` over the axes, or without the mean, with its derivative in closed form.
@@ -35,8 +46,11 @@ def _standard(axes: Axes, centred: bool) -> Any:
     """
 
     def forward(x: Any, eps: Any) -> tuple[Any, Any]:
-        off = x - x.mean(axis=axes, keepdims=True) if centred else x
-        r = 1 / np.sqrt((off * off).mean(axis=axes, keepdims=True) + eps)
+        if centred:
+            _, off, square = _moments(x, axes)
+        else:
+            off, square = x, (x * x).mean(axis=axes, keepdims=True)
+        r = 1 / np.sqrt(square + eps)
         return off * r, (off * r, r)
 
     def backward(kept: Any, g: Any) -> tuple[Any, None]:
@@ -99,7 +113,7 @@ def rms_norm(
     Returns an array of the shape and dtype of `x`.
     Raises TypeFault for other dtypes, ShapeError for a weight of another shape, LaunchFault for an axis that `x` does not
     have and for an `eps` below 0.
-    Source: Zhang, Sennrich, Root Mean Square Layer Normalization, 2019.
+    After Zhang, Sennrich, Root Mean Square Layer Normalization, 2019.
     Compare: PyTorch `F.rms_norm`.
 
     Example:
@@ -181,7 +195,7 @@ def batch_norm(
     the new mean and the new variance; variables are assigned instead, once in each call, and the result comes after that.
     Raises TypeFault for other dtypes, ShapeError for shapes that do not go together, and in training for a batch with less
     than two elements a channel; LaunchFault for other arguments that make no sense.
-    Source: Ioffe, Szegedy, Batch Normalization, 2015.
+    After Ioffe, Szegedy, Batch Normalization, 2015.
     Compare: MPSGraph `normalization` of `mean` and `variance`; PyTorch `F.batch_norm`; TensorFlow
         `tf.compat.v1.nn.fused_batch_norm`.
 
@@ -207,7 +221,7 @@ def batch_norm(
     known = [r for r in running if r is not None]
     if len(known) == 1 or len(variables) == 1:
         refuse(op, "`running_mean` and `running_var` are both arrays, both variables, or both None")
-    mean, variance = (r.value if isinstance(r, mj.Variable) else r for r in running)
+    mean, variance = (_beside(x, r.value) if isinstance(r, mj.Variable) else r for r in running)
     _check_extents(op, [x.shape[at]], running_mean=mean, running_var=variance, weight=weight, bias=bias)
     least = _epsilon(op, eps)
     share = number(op, "momentum", momentum, lambda v: 0 <= v <= 1, "a number from 0 to 1")
@@ -229,6 +243,11 @@ def batch_norm(
         return (y, *new)
     done = [v.assign(value) for v, value in zip(variables, new, strict=True)]
     return mj.control_dependency(y, after=done)
+
+
+def _beside(x: Any, value: Any) -> Any:
+    """A variable's value as NumPy's array where `x` is one, so that the result is one too."""
+    return value.numpy() if isinstance(value, mj.Array) and isinstance(x, np.ndarray) else value
 
 
 def _others(rank: int, axis: int) -> Axes:
@@ -265,8 +284,11 @@ def _updating(
 ) -> Any:
     """The result, and the running statistics after this batch."""
     around = _others(x.ndim, axis)
-    fixed = mj.stop_gradient(x.astype(np.float32))
-    batch = fixed.mean(axis=around), fixed.var(axis=around, ddof=int(unbiased))
+    m, _, v = _moments(x.astype(np.float32), around)
+    if unbiased:
+        n = x.size // x.shape[axis]
+        v = v * n / (n - 1)
+    batch = mj.stop_gradient([value.reshape(-1) for value in (m, v)])
     new = [(1 - share) * old + share * now for old, now in zip((mean, variance), batch, strict=True)]
     y = _by_batch(x, weight, bias, eps, axis)
     return y, *(n.astype(old.dtype) for n, old in zip(new, (mean, variance), strict=True))
@@ -286,14 +308,14 @@ def local_response_norm(
 
     Returns an array of the shape and dtype of `x`.
     Raises TypeFault for other dtypes, LaunchFault for a window of no channel and an axis that `x` does not have.
-    Source: Krizhevsky, Sutskever, Hinton, ImageNet Classification with Deep Convolutional Neural Networks, 2012.
+    After Krizhevsky, Sutskever, Hinton, ImageNet Classification with Deep Convolutional Neural Networks, 2012.
     Compare: PyTorch `F.local_response_norm`; TensorFlow `tf.nn.local_response_normalization`.
 
     Example:
         >>> import numpy as np
         >>> from metaljit import ops
         >>> ops.local_response_norm(np.array([[1, 2, 3]], np.float32), 3, alpha=1.0).round(4)
-        array([[0.4807, 0.5467, 0.8618]], dtype=float32)
+        array([[0.4792, 0.5445, 0.8548]], dtype=float32)
     """
     op = "local_response_norm"
     check_array(op, "x", x, FLOATS, "floats")

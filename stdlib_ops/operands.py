@@ -33,7 +33,7 @@ def refuse(
 
 def check_array(op: str, name: str, x: Any, allowed: Sequence[Any], what: str) -> None:
     """TypeFault unless `x` is an array of one of the element types `allowed`, which `what` describes."""
-    if not isinstance(x, np.ndarray | np.generic | mj.Array) and not hasattr(x, "__metaljit_traced__"):
+    if not isinstance(x, np.ndarray | np.generic | mj.Array) and not is_traced(x):
         refuse(op, f"`{name}` takes an array and got {type(x).__name__}", f"pass `np.asarray({name}, dtype=…)`",
                "op-dtype", mj.TypeFault)  # fmt: skip
     if any(x.dtype == t.numpy for t in allowed):
@@ -77,6 +77,13 @@ def whole(op: str, name: str, value: Any, least: int) -> int:
     return number
 
 
+def lengths(op: str, name: str, given: Any) -> tuple[int, ...]:
+    """A shape: whole numbers, or extents of a trace, which are numbers that each call brings."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        refuse(op, f"`{name}` is a shape, and got {given!r}", f"pass a tuple, for example `{name}=x.shape`")
+    return tuple(n if hasattr(n, "extent") else whole(op, name, n, 0) for n in given)
+
+
 def axis_of(op: str, given: Any, rank: int, name: str = "axis") -> int:
     """The axis meant by `axis`, counted from the front."""
     axis = whole(op, name, given, -rank)
@@ -103,6 +110,11 @@ def positive(op: str, name: str, value: Any) -> float:
     return number(op, name, value, lambda v: v > 0, "a positive number")
 
 
+def is_traced(x: Any) -> bool:
+    """Whether it is an array of a function that is being traced."""
+    return hasattr(x, "__metaljit_traced__")
+
+
 def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """The axes meant by `axes`, ascending; None is all of them."""
     if given is None:
@@ -119,11 +131,6 @@ def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int,
             refuse(op, f"`axes` names axis {axis % rank} twice: {items}")
         found.add(axis % rank)
     return tuple(sorted(found))
-
-
-def is_traced(x: Any) -> bool:
-    """Whether it is an array of a trace."""
-    return hasattr(x, "__metaljit_traced__")
 
 
 def zeros_like(like: Any, shape: tuple[Any, ...]) -> Any:

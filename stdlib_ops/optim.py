@@ -171,7 +171,7 @@ def adam(
     Returns the parameters after the step, and the state.
     Raises TypeFault for other dtypes, ShapeError for shapes that do not go together, LaunchFault for other structures and
     numbers that make no sense.
-    Source: Kingma, Ba, Adam, 2014; Loshchilov, Hutter, Decoupled Weight Decay Regularization, 2017.
+    After Kingma, Ba, Adam, 2014; Loshchilov, Hutter, Decoupled Weight Decay Regularization, 2017.
     Compare: MPSGraph `adam`; PyTorch `optim.Adam`, `optim.AdamW`; TensorFlow `tf.raw_ops.ApplyAdam`.
 
     Example:
@@ -216,7 +216,7 @@ def adadelta(
     Returns the parameters after the step, and the state.
     Raises TypeFault for other dtypes, ShapeError for shapes that do not go together, LaunchFault for other structures and
     numbers that make no sense.
-    Source: Zeiler, ADADELTA, 2012.
+    After Zeiler, ADADELTA, 2012.
     Compare: PyTorch `optim.Adadelta`; TensorFlow `tf.raw_ops.ApplyAdadelta`.
 
     Example:
@@ -259,7 +259,7 @@ def rmsprop(
     Returns the parameters after the step, and the state.
     Raises TypeFault for other dtypes, ShapeError for shapes that do not go together, LaunchFault for other structures and
     numbers that make no sense.
-    Source: Tieleman, Hinton, Neural Networks for Machine Learning, lecture 6.5, 2012.
+    After Tieleman, Hinton, Neural Networks for Machine Learning, lecture 6.5, 2012.
     Compare: PyTorch `optim.RMSprop`; TensorFlow `tf.raw_ops.ApplyRMSProp`.
 
     Example:

@@ -1,27 +1,31 @@
-"""Pooling ops; the kernels are in pooling.mjk.
+"""Pooling by maxima; the kernels are in pooling.mjk.
 
-In: arrays, windows and a layout. Out: what the kernels return. Which axes are pooled, where windows start and how many
-there are is worked out here.
+In: arrays, windows and a layout. Out: what the kernels return. Where windows lie is worked out in windows.py, and here what
+an index counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Literal
 
 import metaljit as mj
 from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
-from metaljit.stdlib_ops.operands import Operand, check_array, refuse, whole
+from metaljit.stdlib_ops.operands import Operand, check_array, is_traced, lengths, refuse
+from metaljit.stdlib_ops.windows import (
+    MOST_AXES,
+    Padding,
+    Windows,
+    each,
+    paddings,
+    windowed_axes,
+    windows_of,
+)
 
 _NUMBERS = (u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
-_LAYOUTS = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
-_MOST_AXES = 4
 INDEX_MODES = tuple(f"{scope}_{n}d" for scope in ("global", "local") for n in (1, 2, 3, 4))
-
-Padding = int | str | Sequence[int] | Sequence[tuple[int, int]]
 
 
 def max_pool(
@@ -55,178 +59,295 @@ def max_pool(
     nan: "propagate": a NaN wins, the last of several (PyTorch). "compare": only `>` decides, so a NaN stays only where it
         comes first (TensorFlow on the CPU).
 
-    Returns values of the dtype of `x`, or (values, indices) with indices of int32. Of equal elements the first wins.
+    Returns values of the dtype of `x`, or (values, indices) with indices of int32. Of equal elements the first wins, and
+    has the whole derivative, which `mj.grad` brings back by the indices that the forward pass kept.
+
     Raises TypeFault for bool and float64, ShapeError for a rank that does not fit the layout or a window that holds no
     element, LaunchFault for other arguments that make no sense.
-    Compare MPSGraph `maxPooling2DReturnIndices`, `F.max_pool2d`, `tf.nn.max_pool_with_argmax`.
+
+    Compare: MPSGraph `maxPooling2DReturnIndices`; PyTorch `F.max_pool2d`; TensorFlow `tf.nn.max_pool_with_argmax`.
+
+    Example:
+        >>> import numpy as np
+        >>> from metaljit import ops
+        >>> x = np.array([[1, 5, 2, 0], [3, 4, 8, 1]], np.float32)
+        >>> values, indices = ops.max_pool(x, 2, layout="HW", return_indices=True)
+        >>> print(values, indices)
+        [[5. 8.]] [[1 6]]
     """
     check_array("max_pool", "x", x, _NUMBERS, "numbers")
     rank = len(x.shape)
-    axes = _pooled_axes(layout, rank)
-    windows = _windows(x.shape, axes, size, stride, padding, dilation, ceil_mode)
+    axes = windowed_axes("max_pool", layout, rank)
+    pool = windows_of("max_pool", x.shape, axes, size, stride, padding, dilation, ceil_mode)
     if nan not in ("propagate", "compare"):
         refuse("max_pool", f"`nan` is 'propagate' or 'compare', not {nan!r}")
-    constants = _constants(rank, axes, windows)
-    pads = (*(w.before for w in windows), *(0,) * (_MOST_AXES - len(axes)))
-    kernels = mj.stdlib.pooling
-    if not return_indices:
-        if indices is not None:
-            refuse(
-                "max_pool",
-                f"`indices` is {indices!r}, and no indices are returned",
-                "pass return_indices=True",
-            )
-        return kernels.max_pool(x, pads, *constants, nan == "propagate")
-    flat, worth = _index_mode(indices, rank, axes, windows)
-    return kernels.max_pool_indices(x, pads, *constants, nan == "propagate", flat, worth)
+    if not return_indices and indices is not None:
+        refuse(
+            "max_pool", f"`indices` is {indices!r}, and no indices are returned", "pass return_indices=True"
+        )
+    counted = _indexing("max_pool", indices, pool)
+    call = _MaxPool(pool, counted, nan == "propagate", return_indices)
+    if is_traced(x) and x.dtype.kind not in "iu":
+        rule = mj.custom_vjp(call.pooled)
+        rule.defvjp(call.forward, call.backward)
+        return rule(x)
+    return call.pooled(x)
+
+
+def max_pool_grad(
+    grad: Operand,
+    indices: Operand,
+    shape: Sequence[int],
+    size: int | Sequence[int],
+    *,
+    stride: int | Sequence[int] | None = None,
+    padding: Padding = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    layout: str | None = None,
+    mode: str | None = None,
+) -> Any:
+    """The derivative of `max_pool` by its argument, which had `shape`, from that by its values and from its indices.
+
+    grad: array of any number dtype, of the shape of the pooled values. indices: int32 or int64, of that shape, as `max_pool`
+        returned them; one that is not in its window counts nothing.
+    size, stride, padding, dilation, ceil_mode, layout: as `max_pool` had them; `mode` is its `indices`.
+
+    Each element looks at the windows that hold it and adds up the derivatives of those whose index is its own: nothing is
+    compared again, and no two threads add into one place. Returns an array of `shape` and the dtype of `grad`; 16-bit
+    floats are added in f32 and rounded once. `mj.grad` goes through it by `grad`.
+
+    Raises TypeFault for other dtypes, ShapeError where shapes do not fit, LaunchFault for other arguments that make no
+    sense, and for a mode that does not say where in its window an element stood: "global_1d" and "local_1d" know nothing of
+    the rows of NCHW.
+
+    Compare: MPSGraph `maxPooling2DGradient(gradient, indices, …)`; PyTorch
+    `torch.ops.aten.max_pool2d_with_indices_backward`; TensorFlow `tf.raw_ops.MaxPoolGradWithArgmax`.
+
+    Example:
+        >>> import numpy as np
+        >>> from metaljit import ops
+        >>> x = np.array([[1, 9, 2], [3, 4, 5], [6, 7, 8]], np.float32)
+        >>> _, indices = ops.max_pool(x, 2, stride=1, layout="HW", return_indices=True)
+        >>> grad = np.array([[1, 2], [3, 4]], np.float32)
+        >>> print(ops.max_pool_grad(grad, indices, x.shape, 2, stride=1, layout="HW"))
+        [[0. 3. 0.]
+         [0. 0. 0.]
+         [0. 3. 4.]]
+    """
+    op = "max_pool_grad"
+    check_array(op, "grad", grad, _NUMBERS, "numbers")
+    given = lengths(op, "shape", shape)
+    axes = windowed_axes(op, layout, len(given))
+    pool = windows_of(op, given, axes, size, stride, padding, dilation, ceil_mode)
+    counted = _indexing(op, mode, pool)
+    _check_indices(op, indices, pool, counted)
+    for name, a in (("grad", grad), ("indices", indices)):
+        if tuple(a.shape) != pool.counts(given):
+            refuse(op, f"`{name}` has shape {tuple(a.shape)}, and the windows of {given} are {pool.counts(given)}", "",
+                   "op-shape", mj.ShapeError)  # fmt: skip
+    return _back(pool, counted, True, grad, indices)
+
+
+def max_unpool(
+    x: Operand,
+    indices: Operand,
+    size: int | Sequence[int],
+    *,
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] | Sequence[tuple[int, int]] = 0,
+    dilation: int | Sequence[int] = 1,
+    output_size: Sequence[int] | None = None,
+    layout: str | None = None,
+    mode: str | None = None,
+) -> Any:
+    """What `max_pool` took its values from, with zeros wherever no maximum stood.
+
+    x: array of any number dtype, the values. indices: int32 or int64, of its shape, as `max_pool` returned them for an array
+        of the shape of the result; one that is not in its window is left out. Where several windows have one index, the last
+        counts.
+    size, stride, padding, dilation, layout: as `max_pool` had them; `mode` is its `indices`.
+    output_size: the extents of the pooled axes, or of all axes. None is the least that these windows fill; less than a
+        stride more or less will do.
+
+    Returns an array of the dtype of `x`. Its derivative by `x` is taken from where the indices say.
+
+    Raises as `max_pool_grad`.
+
+    Compare: PyTorch `F.max_unpool2d`; TensorFlow `tfa.layers.MaxUnpooling2D`.
+
+    Example:
+        >>> import numpy as np
+        >>> from metaljit import ops
+        >>> x = np.array([[5, 8]], np.float32)
+        >>> print(ops.max_unpool(x, np.array([[1, 6]], np.int32), 2, layout="HW"))
+        [[0. 5. 0. 0.]
+         [0. 0. 8. 0.]]
+    """
+    op = "max_unpool"
+    check_array(op, "x", x, _NUMBERS, "numbers")
+    axes = windowed_axes(op, layout, len(x.shape))
+    pool = _unpooled(op, x.shape, axes, size, stride, padding, dilation, output_size)
+    counted = _indexing(op, mode, pool)
+    _check_indices(op, indices, pool, counted)
+    if tuple(indices.shape) != tuple(x.shape):
+        refuse(
+            op,
+            f"`indices` has shape {tuple(indices.shape)}, and `x` {tuple(x.shape)}",
+            "",
+            "op-shape",
+            mj.ShapeError,
+        )
+    return _back(pool, counted, False, x, indices)
+
+
+# ---- what an index counts ----
 
 
 @dataclass(frozen=True)
-class Window:
-    """The windows along one axis: each has `size` taps `dilation` apart, the first starts `before` elements early.
-
-    There are `(n + extra) // stride` of them on n elements; of these numbers only `before` may depend on n.
+class _Indexing:
+    """Either the axes over which positions in `x` are flattened, or what a step in a window is worth along each axis of
+    four.
     """
 
-    size: int
-    stride: int
-    dilation: int
-    before: int
-    extra: int
-    padded: bool
+    flat: tuple[int, ...]
+    worth: tuple[int, ...]
+
+    def finds(self, pool: Windows) -> bool:
+        """Whether it says where in a window an element stands."""
+        axes = zip(pool.axes, pool.each, self.worth, strict=False)
+        return all(w.size == 1 or axis in self.flat or worth for axis, w, worth in axes)
 
 
-def _pooled_axes(layout: str | None, rank: int) -> tuple[int, ...]:
-    if layout == "4D":
-        if rank < 4:
-            refuse(
-                "max_pool",
-                f"the layout '4D' pools four axes, and `x` has {rank}",
-                "",
-                "op-shape",
-                mj.ShapeError,
-            )
-        return tuple(range(rank - 4, rank))
-    if layout is None and rank not in _LAYOUTS:
-        refuse("max_pool", f"`x` has {rank} axes, and a layout is assumed for 3, 4 and 5 only",
-               "name the axes, for example layout='HW'", "op-shape", mj.ShapeError)  # fmt: skip
-    letters = layout or _LAYOUTS[rank]
-    axes = tuple(k for k, letter in enumerate(letters) if letter in "DHW")
-    if set(letters) - set("NCDHW") or len(set(letters)) < len(letters) or not axes:
-        refuse("max_pool", f"{letters!r} is no layout",
-               "a layout names each axis once: N, C, and what is pooled: D, H, W; for example 'NHWC'")  # fmt: skip
-    if len(letters) != rank:
-        refuse("max_pool", f"the layout {letters!r} has {len(letters)} axes, and `x` has {rank}", "", "op-shape",
-               mj.ShapeError)  # fmt: skip
-    return axes
+def _indexing(op: str, mode: str | None, pool: Windows) -> _Indexing:
+    chosen = f"global_{len(pool.axes)}d" if mode is None else mode
+    if chosen not in INDEX_MODES:
+        refuse(op, f"there is no index mode {mode!r}", "there are " + ", ".join(map(repr, INDEX_MODES)))
+    scope, count = chosen[:-3], int(chosen[-2])
+    innermost = tuple(range(max(pool.rank - count, 0), pool.rank))
+    if scope == "global":
+        return _Indexing(innermost, (0,) * MOST_AXES)
+    return _local(pool, innermost)
 
 
-def _each(name: str, given: Any, count: int, least: int) -> tuple[int, ...]:
-    """A number for each pooled axis."""
-    items = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,) * count
-    if len(items) != count:
-        refuse("max_pool", f"`{name}` has {len(items)} numbers, and {count} axes are pooled")
-    return tuple(whole("max_pool", name, item, least) for item in items)
+def _local(pool: Windows, innermost: Sequence[int]) -> _Indexing:
+    sizes = dict(zip(pool.axes, pool.each, strict=True))
+    worth = [prod(sizes[b].size for b in pool.axes if b > a) if a in innermost else 0 for a in pool.axes]
+    return _Indexing((), (*worth, *(0,) * (MOST_AXES - len(worth))))
 
 
-def _windows(
-    shape: tuple[int, ...],
+def _check_indices(op: str, indices: Any, pool: Windows, counted: _Indexing) -> None:
+    check_array(op, "indices", indices, (i32, i64), "integers of 32 or 64 bits")
+    if not counted.finds(pool):
+        refuse(op, "the index mode does not say where in its window an element stands, since it leaves out a pooled axis",
+               "take a mode that has all pooled axes, as 'global_4d' has")  # fmt: skip
+
+
+# ---- calls ----
+
+
+@dataclass(frozen=True)
+class _MaxPool:
+    """One call, with its derivative: that goes by the indices returned, or by places in windows where these do not do."""
+
+    pool: Windows
+    counted: _Indexing
+    nans: bool
+    return_indices: bool
+
+    def pooled(self, x: Any) -> Any:
+        p = self.pool
+        if self.return_indices:
+            return self._indexed(x, self.counted)
+        constants = (p.axes, p.size, p.stride, p.dilation, p.extra, p.padded, self.nans)
+        return mj.stdlib.pooling.max_pool(x, p.before, *constants)
+
+    def forward(self, x: Any) -> Any:
+        counted = self._kept()
+        values, places = self._indexed(x, counted)
+        if not self.return_indices:
+            return values, places
+        asked = places if counted == self.counted else self._indexed(x, self.counted)[1]
+        return (values, asked), places
+
+    def backward(self, places: Any, given: Any) -> Any:
+        grad = given[0] if self.return_indices else given
+        return (_back(self.pool, self._kept(), True, grad, places),)
+
+    def _kept(self) -> _Indexing:
+        if self.return_indices and self.counted.finds(self.pool):
+            return self.counted
+        return _local(self.pool, self.pool.axes)
+
+    def _indexed(self, x: Any, counted: _Indexing) -> Any:
+        p = self.pool
+        constants = (p.axes, p.size, p.stride, p.dilation, p.extra, p.padded, self.nans)
+        return mj.stdlib.pooling.max_pool_indices(x, p.before, *constants, counted.flat, counted.worth)
+
+
+def _back(pool: Windows, counted: _Indexing, sums: bool, values: Any, indices: Any) -> Any:
+    """Values, to where the indices say; its derivative is what stands there."""
+    p = pool
+    constants = (p.axes, p.size, p.stride, p.dilation, p.turns, p.rest, counted.flat, counted.worth, sums)
+
+    def run(values: Any, indices: Any) -> Any:
+        return mj.stdlib.pooling.max_pool_back(values, indices, p.before, *constants)
+
+    if not is_traced(values) or values.dtype.kind in "iu":
+        return run(values, indices)
+    rule = mj.custom_vjp(run)
+    rule.defvjp(lambda v, at: (run(v, at), at), lambda at, given: (_picked(pool, counted, given, at), None))
+    return rule(values, indices)
+
+
+def _picked(pool: Windows, counted: _Indexing, x: Any, indices: Any) -> Any:
+    """The elements of `x` at indices; its derivative goes back there."""
+    p = pool
+    constants = (p.axes, p.size, p.stride, p.dilation, counted.flat, counted.worth)
+
+    def run(x: Any, indices: Any) -> Any:
+        return mj.stdlib.pooling.max_pool_picked(x, indices, p.before, *constants)
+
+    rule = mj.custom_vjp(run)
+    rule.defvjp(
+        lambda x, at: (run(x, at), at), lambda at, given: (_back(pool, counted, True, given, at), None)
+    )
+    return rule(x, indices)
+
+
+def _unpooled(
+    op: str,
+    counts: Sequence[int],
     axes: Sequence[int],
     size: Any,
     stride: Any,
     padding: Any,
     dilation: Any,
-    ceil_mode: bool,
-) -> list[Window]:
-    count = len(axes)
-    sizes = _each("size", size, count, 1)
-    strides = sizes if stride is None else _each("stride", stride, count, 1)
-    dilations = _each("dilation", dilation, count, 1)
-    pads = _paddings(padding, count, ceil_mode)
-    parts = zip(axes, sizes, strides, dilations, pads, strict=True)
-    return [_window(shape[axis], axis, s, t, d, pad, bool(ceil_mode)) for axis, s, t, d, pad in parts]
-
-
-def _paddings(padding: Any, count: int, ceil_mode: bool) -> tuple[str | tuple[int, int], ...]:
-    if isinstance(padding, str):
-        if padding not in ("same", "same_lower", "valid"):
-            refuse(
-                "max_pool",
-                f"{padding!r} is no padding",
-                "there are 'valid', 'same', 'same_lower', and numbers",
-            )
-        if ceil_mode:
-            refuse(
-                "max_pool",
-                f"the padding {padding!r} says how many windows there are, so ceil_mode has no meaning",
-            )
-        return ((0, 0) if padding == "valid" else padding,) * count
-    if isinstance(padding, Sequence) and any(isinstance(p, Sequence) for p in padding):
-        if len(padding) != count or any(not isinstance(p, Sequence) or len(p) != 2 for p in padding):
-            refuse("max_pool", f"`padding` takes {count} pairs (before, after) and got {padding!r}")
-        return tuple(
-            (whole("max_pool", "padding", a, 0), whole("max_pool", "padding", b, 0)) for a, b in padding
-        )
-    return tuple((p, p) for p in _each("padding", padding, count, 0))
-
-
-@lru_cache(maxsize=1024)
-def _window(
-    n: int, axis: int, size: int, stride: int, dilation: int, padding: str | tuple[int, int], ceil_mode: bool
-) -> Window:
-    """The windows along axis `axis` of n elements; ShapeError where there is none, or one holds no element."""
-    reach = (size - 1) * dilation + 1
-    if isinstance(padding, str):
-        extra = stride - 1
-        total = max(((n + extra) // stride - 1) * stride + reach - n, 0)
-        before = total // 2 if padding == "same" else total - total // 2
-        padded = reach > 1
-    else:
-        before, after = padding
-        padded = before > 0
-        extra = before + after - reach + stride
-        if ceil_mode:  # a window that would start after the input and its left padding is left away
-            extra = before - max(reach - after, stride) + 2 * stride - 1
-    count = (n + extra) // stride
-    if count < 1:
-        refuse("max_pool", f"axis {axis} has {n} elements, and a window reaches over {reach}",
-               "make the window smaller, or pad", "op-shape", mj.ShapeError)  # fmt: skip
-    for o in range(count):
-        start = o * stride - before
-        first = start + max(0, -(start // dilation)) * dilation
-        if first >= min(n, start + reach):
-            refuse("max_pool", f"window {o} along axis {axis} holds no element: it takes {size} from {start} on, and the "
-                   f"axis has {n}", "pad by less than a window", "op-shape", mj.ShapeError)  # fmt: skip
-    return Window(size, stride, dilation, before, extra, padded)
-
-
-def _constants(rank: int, axes: Sequence[int], windows: Sequence[Window]) -> tuple[Any, ...]:
-    """The kernels' constants from `axes` to `padded`."""
-    missing = _MOST_AXES - len(axes)
-    at = dict(zip(axes, windows, strict=True))
-    return (
-        (*axes, *(axes[-1],) * missing),
-        (*(w.size for w in windows), *(1,) * missing),
-        tuple(at[k].stride if k in at else 1 for k in range(rank)),
-        (*(w.dilation for w in windows), *(1,) * missing),
-        tuple(at[k].extra if k in at else 0 for k in range(rank)),
-        any(w.padded for w in windows),
-    )
-
-
-def _index_mode(
-    mode: str | None, rank: int, axes: Sequence[int], windows: Sequence[Window]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes over which a position in `x` is flattened, or none and what a step along each of the four is worth."""
-    chosen = f"global_{len(axes)}d" if mode is None else mode
-    if chosen not in INDEX_MODES:
-        refuse(
-            "max_pool", f"there is no index mode {mode!r}", "there are " + ", ".join(map(repr, INDEX_MODES))
-        )
-    scope, count = chosen[:-3], int(chosen[-2])
-    innermost = tuple(range(max(rank - count, 0), rank))
-    if scope == "global":
-        return innermost, (0,) * _MOST_AXES
-    sizes = dict(zip(axes, windows, strict=True))
-    worth = [prod(sizes[b].size for b in axes if b > a) if a in innermost else 0 for a in axes]
-    return (), (*worth, *(0,) * (_MOST_AXES - len(axes)))
+    output_size: Any,
+) -> Windows:
+    """The windows of an array that has so many of them."""
+    sizes = each(op, "size", size, len(axes), 1)
+    strides = sizes if stride is None else each(op, "stride", stride, len(axes), 1)
+    dilations = each(op, "dilation", dilation, len(axes), 1)
+    pads = paddings(op, padding, len(axes), False)
+    if isinstance(padding, str) and padding != "valid":
+        refuse(op, f"the padding {padding!r} follows from the output, which is not known", "give numbers")
+    least = [
+        (counts[axis] - 1) * t + (s - 1) * d + 1 - sum(map(int, pad))
+        for axis, s, t, d, pad in zip(axes, sizes, strides, dilations, pads, strict=True)
+    ]
+    wanted = least if output_size is None else list(lengths(op, "output_size", output_size))
+    if len(wanted) == len(counts):
+        wanted = [wanted[axis] for axis in axes]
+    if len(wanted) != len(axes):
+        refuse(op, f"`output_size` has {len(wanted)} numbers, and {len(axes)} axes are pooled")
+    shape = list(counts)
+    for axis, n, given, t in zip(axes, least, wanted, strides, strict=True):
+        if counts[axis] < 1 or given < 1 or given <= n - t or given >= n + t:
+            refuse(op, f"axis {axis} of the output cannot have {given} elements: {counts[axis]} windows fill {n}, and less "
+                   f"than a stride of {t} more or less is possible", "", "op-shape", mj.ShapeError)  # fmt: skip
+        shape[axis] = given
+    found = windows_of(op, shape, axes, sizes, strides, pads, dilations, filled=False)
+    rests = [int(n - (counts[axis] - 1) * t) for axis, n, t in zip(axes, wanted, strides, strict=True)]
+    made = [replace(w, rest=rest) for w, rest in zip(found.each, rests, strict=True)]
+    return replace(found, each=tuple(made))

@@ -8,12 +8,12 @@ step, and goes back along it once; what the weights get is one matrix product at
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 import metaljit as mj
-from metaljit.frozen import frozen
 
 Traced: TypeAlias = Any
 Several: TypeAlias = "list[Traced]"
@@ -37,7 +37,7 @@ ACTIVATIONS: dict[str, Callable[[Traced], Traced]] = {
 # ---- cells ----
 
 
-@frozen
+@dataclass(frozen=True)
 class Phase:
     """Gates whose products with the weights are computed at once: of the state before, if `reset`, as far as the reset
     gate lets it through."""
@@ -46,7 +46,7 @@ class Phase:
     reset: bool = False
 
 
-@frozen
+@dataclass(frozen=True)
 class Cell:
     """A kind of cell. `order` names the blocks of the weights by the gates' letters.
 
@@ -97,7 +97,7 @@ def gru_cell(order: str, reset_after: bool, flipped: bool) -> Cell:
 # ---- the walk ----
 
 
-@frozen
+@dataclass(frozen=True)
 class Walk:
     """A cell, and the direction in which it goes along a sequence. The gates `biased` have a bias of their product."""
 
@@ -145,7 +145,7 @@ class Walk:
                         found[b] = found[b] + bias[self.biased.index(b)]
                     if b not in cell.apart:
                         found[b] = parts[b] + found[b]
-            new = cell.new(found, [parts[b] for b in cell.apart], state)  # type: ignore[arg-type]
+            new = cell.new(found, [parts[b] for b in cell.apart], state)
             rows = zip([first, *others, *sums], [*new, *found], strict=True)
             filled = [array.at[t].set(row) for array, row in rows]
             return new, filled[0], filled[1 : len(new)], filled[len(new) :]

@@ -7,12 +7,12 @@ checked, and brought into one form.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 import metaljit as mj
-from metaljit.frozen import frozen
 from metaljit.lang import bf16, f16, f32
 from metaljit.stdlib_ops.operands import Operand, check_array, refuse
 from metaljit.stdlib_ops.recurrence import ACTIVATIONS, Cell, Walk, gru_cell, lstm_cell, rnn_cell
@@ -89,7 +89,7 @@ def lstm(
     The gates are `w_ih x + b_ih + w_hh h + b_hh`, through tanh for g and the logistic function for i, f and o.
 
     x: (T, N, I), T steps of N sequences; (N, T, I) if `batch_first`.
-    w_ih: (4 * H, I), a block of H rows for each gate; None if `x` holds the products already, its last axis then being 4 * H.
+    w_ih: (4 * H, I), a block of H rows for each gate; None if `x` holds the products already, its last axis being 4 * H.
     w_hh: (4 * H, H). b_ih, b_hh: (4 * H,), None for 0.
     h0, c0: (1, N, H) or (N, H): the states before the first step; None for 0.
     gates: the order of the blocks. "ifgo" is that of PyTorch, Keras and MPSGraph (which calls g z), "igfo" MPSGraph's with
@@ -143,7 +143,7 @@ def gru(
     if the reset gate comes after the product, and of `w_ih x + b_ih + w_hh (r * h) + b_hh` if it comes before.
 
     x: (T, N, I), T steps of N sequences; (N, T, I) if `batch_first`.
-    w_ih: (3 * H, I), a block of H rows for each gate; None if `x` holds the products already, its last axis then being 3 * H.
+    w_ih: (3 * H, I), a block of H rows for each gate; None if `x` holds the products already, its last axis being 3 * H.
     w_hh: (3 * H, H). b_ih: (3 * H,), None for 0. b_hh: (3 * H,), or (H,) for n alone; None for 0.
     h0: (1, N, H) or (N, H): the state before the first step; None for 0.
     gates: the order of the blocks. "rzn" is PyTorch's, and MPSGraph's with `resetGateFirst`; "zrn" is MPSGraph's, Keras's
@@ -188,7 +188,7 @@ def _check_gates(op: str, gates: Any, letters: str) -> None:
         )
 
 
-@frozen
+@dataclass(frozen=True)
 class _Layer:
     """An op's call without its arrays."""
 
@@ -277,7 +277,7 @@ class _Layer:
 
 
 def _first(given: Weights) -> Operand:
-    return given[0] if isinstance(given, tuple) else given
+    return given[0] if isinstance(given, tuple) else given  # type: ignore[return-value]
 
 
 def _count(given: Weights) -> Any:

@@ -48,6 +48,7 @@ from .graph import (
     Scatter,
     Slice,
     View,
+    Windows,
     in_parts,
     operands,
 )
@@ -316,7 +317,7 @@ def _stretch(map: Any, before: int, after: int) -> float:
         case Axes(along):
             kept = {a for a in along if a is not None}
             return STRETCHED if len(kept) < after and before else 1.0
-        case Slice() | Reshape():
+        case Slice() | Reshape() | Windows():
             return 1.0
         case _:
             return 1.0

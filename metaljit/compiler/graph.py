@@ -2,7 +2,7 @@
 
     node = Input | Number | Fill | Count | Index | Carried | Elementwise | Cast | View | Embed | Gather | Scatter
          | Choose | Ruled | Call | Launch | Part | Reduce | Product | Loop
-    map  = Axes | Slice | Reshape
+    map  = Axes | Slice | Reshape | Windows
 
 A node refers to others by number, so equal nodes are one node (common subexpressions are shared as they are added), and
 what no result needs is never looked at. Shapes are extent expressions over the shapes of the inputs: axis 1 of input `x`
@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from typing import Any, TypeAlias, TypeGuard, assert_never
 
 from ..dtypes import DType
-from ..extents import Extent, Op, Sym, substituted
+from ..extents import Extent, Op, Sym, substituted, symbols
 from ..frozen import frozen, mutable
 from ..program import Program
 from ..source import Span
@@ -51,7 +51,15 @@ class Reshape:
     """The same elements in the same row-major order."""
 
 
-Map: TypeAlias = Axes | Slice | Reshape
+@frozen
+class Windows:
+    """Axis `axis` of the source as two: element i of window tap t is element `i + step * t` of the source."""
+
+    axis: int
+    step: Extent
+
+
+Map: TypeAlias = Axes | Slice | Reshape | Windows
 
 
 # ---- nodes ----
@@ -443,13 +451,13 @@ class Graph:
         a, b = self.extent(a), self.extent(b)
         if a == b:
             return a
-        if isinstance(b, Sym):
+        if isinstance(a, Sym) and not isinstance(b, Sym):
+            a, b = b, a
+        if isinstance(b, Sym) and b.name not in symbols(a):  # n = (n // 2) * 2 says nothing of what n is
             self.same = {k: substituted(v, {b.name: a}) for k, v in self.same.items()} | {b.name: a}
             return a
-        if isinstance(a, Sym):
-            return self.equate(b, a, why, span)
         self.requirements.append((Op("==", (a, b)), why, span))
-        return a
+        return b if isinstance(b, Sym) else a
 
     def reading(self, memory: Iterable[Ref]) -> Graph:
         """The graph as the turns of a loop see it, where these nodes have been computed."""

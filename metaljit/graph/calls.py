@@ -104,18 +104,16 @@ def _scalar(trace: Trace, value: Any, type: Any) -> Any:
         return tuple(np.asarray(value).tolist())
     if isinstance(value, Traced):
         return value.ref
-    if isinstance(value, Size):
-        return trace.count(value.extent, type).ref
-    return trace.node(g.Fill(value.item() if isinstance(value, np.generic) else value, type)).ref
+    return trace.constant(value.item() if isinstance(value, np.generic) else value, type).ref
 
 
 def _as_extent(name: str, value: Any) -> dict[str, Extent]:
     """A number as part of extents."""
+    if isinstance(value, Size):
+        return {name: value.extent}
     if isinstance(value, Traced):
         node = value.node
         return {name: Sym(node.name)} if isinstance(node, g.Number) else {}
-    if isinstance(value, Size):
-        return {name: value.extent}
     if isinstance(value, int | np.integer):
         return {name: Lit(int(value))}
     return {}

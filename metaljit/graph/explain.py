@@ -358,6 +358,8 @@ def described(graph: g.Graph, ref: g.Ref) -> str:
             return _axes(graph, ref)
         case g.View(_, g.Reshape()):
             return "reshape"
+        case g.View(_, g.Windows()):
+            return "windows"
         case node:
             return type(node).__name__.lower()
 

@@ -31,7 +31,7 @@ from ..symbols import Builtin
 from . import methods as _methods  # noqa: F401 (gives traced arrays NumPy's methods)
 from . import trees
 from .context import tracing
-from .traced import Trace, Traced, extents_of, fault
+from .traced import Trace, Traced, entered, extents_of, fault
 
 if TYPE_CHECKING:
     from .explain import Explanation
@@ -80,12 +80,22 @@ class Jitted:
             if result is not NotImplemented:
                 return result
         names, values, key = self._signature(args, named)
-        if any(type(v) is Traced for v in values):
-            return self.function(*args, **named)  # part of the trace that calls it
+        outer = next((v.trace for v in values if type(v) is Traced), None)
+        if outer is not None:
+            return self._part_of(outer, args, named)
         made = self._find(names, values, key, args, named)
         found = made.compiled.run(values)
         self._last = self._remembered(made.compiled, device, args, values)
         return found
+
+    def _part_of(self, trace: Trace, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """The call as part of the trace that makes it; arrays from outside of that are its inputs too."""
+        bound, passed = self._bound(args, named)
+        for name in passed:
+            leaves, structure = trees.flatten(bound.arguments[name])
+            lifted = (entered(trace, v) if _is_array(v) else v for _, v in leaves)
+            bound.arguments[name] = trees.rebuilt(structure, lifted)
+        return self.function(*bound.args, **bound.kwargs)
 
     def _remembered(
         self, made: Compiled, device: str | None, args: Sequence[Any], values: Sequence[Any]

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from ..compiler import graph as g
-from ..compiler.inline import counted, inlined
 from ..dtypes import F32
-from . import joins
+from ..extents import Extent, Lit, op
+from . import joins, reverse_loops
 from .adjoints import adjoint
-from .control import for_loop
 from .joins import embedded, index, scattered
 from .partials import partials
 from .products import pulled
 from .reductions import cast, reduce
+from .reverse_loops import zeros
 from .traced import Trace, Traced, elementwise, fault
-from .views import broadcast_to, expand_dims, reshape
+from .views import broadcast_to, expand_dims, item, reshape
 
 Pulled: TypeAlias = Iterable[tuple[g.Ref, Traced]]  # what is added to the derivatives by operands
 
@@ -150,12 +150,24 @@ class _Reverse:
                 return embedded(value, zero, starts, steps, source.extents)
             case g.Reshape():
                 return reshape(value, source.shape)
+            case g.Windows(axis, step):
+                return self._overlapped(source, axis, step, value)
         assert_never(map)
+
+    def _overlapped(self, source: Traced, axis: int, step: Extent, value: Traced) -> Traced:
+        """The taps of windows added up where they stand in the source."""
+        total = zero = self.trace.node(g.Fill(0, value.element))
+        for tap in range(int(self.trace.dimension(value.extents[axis]))):
+            part = item(value, (*(slice(None),) * axis, tap))
+            starts = [op("*", step, Lit(tap)) if k == axis else Lit(0) for k in range(source.ndim)]
+            placed = embedded(part, zero, starts, (1,) * source.ndim, source.extents)
+            total = elementwise("add", total, placed) if tap else placed
+        return total
 
     def _embedded(self, node: g.Embed, value: Traced) -> Pulled:
         of, into = Traced(self.trace, node.of), Traced(self.trace, node.into)
         cut = self.trace.node(g.View(value.ref, g.Slice(node.starts, node.steps), value.element, of.extents))
-        rest = embedded(self._zeros(of), value, node.starts, node.steps, value.extents)
+        rest = embedded(zeros(of), value, node.starts, node.steps, value.extents)
         return [(node.of, cut), *([(node.into, rest)] if into.ref in self.active else [])]
 
     def _gathered(self, node: g.Gather, value: Traced) -> Traced:
@@ -199,13 +211,13 @@ class _Reverse:
         """The product of all others, which is not 0 / 0 where a factor is 0."""
         zero = elementwise("equal", of, 0)
         whole = expand_dims(reduce("prod", elementwise("where", zero, 1, of), node.axes), node.axes)
-        zeros = expand_dims(reduce("sum", cast(zero, F32), node.axes), node.axes)
-        whole, zeros = broadcast_to(whole, of.shape), broadcast_to(zeros, of.shape)
+        count = expand_dims(reduce("sum", cast(zero, F32), node.axes), node.axes)
+        whole, count = broadcast_to(whole, of.shape), broadcast_to(count, of.shape)
         others = elementwise("divide", whole, elementwise("where", zero, 1, of))
         lone = elementwise(
-            "where", elementwise("logical_and", zero, elementwise("equal", zeros, 1)), whole, 0
+            "where", elementwise("logical_and", zero, elementwise("equal", count, 1)), whole, 0
         )
-        return elementwise("where", elementwise("equal", zeros, 0), others, lone)
+        return elementwise("where", elementwise("equal", count, 0), others, lone)
 
     # ---- what has rules of its own ----
 
@@ -217,17 +229,13 @@ class _Reverse:
         if any(isinstance(n := nodes[r], g.Ruled) and n.rule == node.rule and r < ref for r in self.active):
             return ()
         rule = self.graph.rules[node.rule]
-        zeros = [self._zeros(Traced(self.trace, r)) for r in rule.results]
-        given = [parts.get(k, zero) for k, zero in enumerate(zeros)]
+        given = [parts.get(k, zeros(Traced(self.trace, r))) for k, r in enumerate(rule.results)]
         found = rule.pull([Traced(self.trace, r) for r in rule.kept], given)
         return [(r, v) for r, v in zip(rule.arguments, found, strict=True) if v is not None]
 
-    def _zeros(self, like: Traced) -> Traced:
-        return broadcast_to(self.trace.node(g.Fill(0, like.element)), like.shape)
-
     def _several(self, ref: g.Ref, node: g.Call | g.Launch | g.Loop, parts: Mapping[int, Traced]) -> Pulled:
         if isinstance(node, g.Loop):
-            return self._looped(ref, node, parts)
+            return reverse_loops.pulled(self.trace, ref, parts, self.active, reverse)
         if isinstance(node, g.Launch):
             name = self.graph.kernels[node.key].program.name
             fault(
@@ -239,48 +247,3 @@ class _Reverse:
         found = adjoint(self.trace, ref, [parts.get(k) for k in range(len(node.results))], wanted)
         given = {n: of for n, of in node.arguments if isinstance(of, int)}
         return [(given[n], value) for n, value in found.items()]
-
-    def _looped(self, ref: g.Ref, node: g.Loop, parts: Mapping[int, Traced]) -> Pulled:
-        """The turns from the last to the first, each pulled at the values before it, which are computed again from the
-        start: so nothing is kept of the turns, and n of them cost about n²/2."""
-        trace, turns = self.trace, self.graph.loops[node.scope]
-        if turns.count is None:
-            fault(
-                "no-derivative",
-                "a `while_loop` has no derivative: its turns are not known",
-                "use `mj.for_loop`",
-            )
-        values = [Traced(trace, v) for v in turns.values]
-        floats = [k for k, v in enumerate(values) if v.element.is_float]
-        outer = [r for r in node.outer if r in self.active and self.graph.nodes[r].dtype.is_float]
-        count = Traced(trace, turns.count)
-
-        def turn(j: Any, state: Any) -> Any:
-            grads, sums = state
-            at = elementwise("subtract", elementwise("subtract", count, j), 1)
-            before = counted(self.graph, ref, at.ref)
-            ends: dict[g.Ref, Traced] = {}
-            for k, grad in zip(floats, grads, strict=True):
-                known = ends.get(turns.after[k])
-                ends[turns.after[k]] = grad if known is None else elementwise("add", known, grad)
-            found = reverse(trace, ends, [*turns.values, *outer])
-            by = {v: self._part(before, k).ref for k, v in enumerate(turns.values)}
-            by |= {turns.turn: at.ref} if turns.turn is not None else {}
-            wanted = [found.get(turns.values[k], self._zeros(values[k])).ref for k in floats]
-            wanted += [found.get(r, self._zeros(Traced(trace, r))).ref for r in outer]
-            made = [Traced(trace, r) for r in inlined(self.graph, wanted, by)]
-            added = [elementwise("add", a, b) for a, b in zip(sums, made[len(floats) :], strict=True)]
-            return made[: len(floats)], added
-
-        first = [parts.get(k, self._zeros(values[k])) for k in floats]
-        zeros = [self._zeros(Traced(trace, r)) for r in outer]
-        grads, sums = for_loop(count, turn, (first, zeros))
-        return [*zip((node.starts[k] for k in floats), grads, strict=True), *zip(outer, sums, strict=True)]
-
-    def _part(self, loop: g.Ref, number: int) -> Traced:
-        node = self.graph.nodes[loop]
-        assert isinstance(node, g.Loop)
-        if len(node.results) == 1:
-            return Traced(self.trace, loop)
-        like = self.graph.nodes[self.graph.loops[node.scope].values[number]]
-        return self.trace.node(g.Part(loop, number, like.dtype, like.shape))

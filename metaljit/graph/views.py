@@ -188,6 +188,17 @@ def flip(array: Traced, axis: int | Sequence[int] | None = None) -> Traced:
     )
 
 
+def windows(array: Traced, axis: int, taps: Dimension, step: Dimension, count: Dimension) -> Traced:
+    """Axis `axis` as two: element i of tap t is element `i + step * t`. There are `count` of them in each tap.
+
+    `np.lib.stride_tricks.sliding_window_view` with the taps before the windows, and taps that may lie apart. The caller
+    knows that the last element is within the array: `count + step * (taps - 1)` is at most its extent.
+    """
+    pitch = extent_of(step)
+    shape = (*array.extents[:axis], extent_of(taps), extent_of(count), *array.extents[axis + 1 :])
+    return _view(array, g.Windows(axis, pitch), shape)
+
+
 # ---- shapes ----
 
 

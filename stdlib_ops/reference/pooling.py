@@ -78,3 +78,58 @@ def window_counts(
     if (count - 1) * stride >= n + before:
         count -= 1
     return before, count
+
+
+def window_elements(
+    shape: Sequence[int],
+    axes: Sequence[int],
+    size: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    before: Sequence[int],
+    place: Sequence[int],
+) -> list[tuple[int, ...]]:
+    """Where the taps of the window at `place` stand, those outside of the array too."""
+    found = []
+    for taps in itertools.product(*map(range, size)):
+        at = list(place)
+        for k, axis in enumerate(axes):
+            at[axis] = place[axis] * stride[k] - before[k] + taps[k] * dilation[k]
+        found.append(tuple(at))
+    return found
+
+
+def brought_back(values: Array, positions: Array, shape: Sequence[int], sums: bool) -> Array:
+    """Values at row-major positions of an array of a shape; equal positions add up, or the last one counts."""
+    total = np.zeros(int(np.prod(shape)), np.float64)
+    for v, at in zip(values.reshape(-1), positions.reshape(-1), strict=True):
+        total[at] = v + total[at] if sums else v
+    return total.reshape(shape)
+
+
+def averages(
+    x: Array,
+    axes: Sequence[int],
+    size: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    before: Sequence[int],
+    after: Sequence[int],
+    counts: Sequence[int],
+    included: bool = True,
+    divisor: float | None = None,
+) -> tuple[Array, Array]:
+    """The means, and the matrix that makes them of the elements of `x`, in row-major order."""
+    shape = list(x.shape)
+    for axis, n in zip(axes, counts, strict=True):
+        shape[axis] = n
+    matrix = np.zeros((int(np.prod(shape)), x.size))
+    for row, place in enumerate(np.ndindex(*shape)):
+        elements = window_elements(x.shape, axes, size, stride, dilation, before, place)
+        inside = [at for at in elements if all(0 <= i < n for i, n in zip(at, x.shape, strict=True))]
+        ends = [n + (dict(zip(axes, after, strict=True)).get(k, 0)) for k, n in enumerate(x.shape)]
+        wide = [at for at in elements if all(i < n for i, n in zip(at, ends, strict=True))]
+        count = divisor if divisor is not None else len(wide if included else inside)
+        for at in inside:
+            matrix[row, np.ravel_multi_index(at, x.shape)] += 1 / count
+    return (matrix @ x.reshape(-1).astype(np.float64)).reshape(shape), matrix

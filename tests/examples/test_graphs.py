@@ -126,3 +126,31 @@ def test_initial_weights_keep_the_size_of_activations(device: str) -> None:
     for y in found:
         assert np.square(y).mean() == pytest.approx(1 / 0.9, rel=0.25)  # 1 before a tenth is dropped
         assert (y == 0).mean() == pytest.approx(0.55, abs=0.05)
+
+
+def test_an_image_is_learned_better_through_a_hash_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    nerf = module("nerf_image")
+    monkeypatch.setattr(nerf, "BATCH", 512)
+    with mj.use_device("cpu"):
+        image = nerf.photograph(30, 45)
+        quality = {}
+        for model in nerf.RATE:
+            found, steps, _, loss = nerf.train(image, model, lambda steps, seconds: steps < 120)
+            quality[model] = nerf.psnr(image, found)
+            assert steps == 120
+            assert 0 < loss < 0.05
+            assert found.shape == image.shape
+    assert quality["hash grid"] > 25
+    assert quality["hash grid"] > quality["sines"] + 3
+
+
+def test_a_step_of_learning_is_the_same_on_every_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    nerf = module("nerf_image")
+    monkeypatch.setattr(nerf, "BATCH", 64)
+    found = {}
+    for place in ("cpu", device):
+        with mj.use_device(place):
+            found[place], *_ = nerf.train(
+                nerf.photograph(6, 8), "hash grid", lambda steps, seconds: steps < 1
+            )
+    np.testing.assert_allclose(found[device], found["cpu"], atol=2e-3)

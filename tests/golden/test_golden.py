@@ -29,7 +29,7 @@ CASES = {f"{c.topic}-{c.id}": c for c in cases(HERE)}
 def test_the_libraries_numbers(device: str, case: Case) -> None:
     with mj.use_device(device):
         outcome, why = run.judge(case)
-    assert outcome != "failed", why
+    assert outcome == "passed", why
 
 
 @pytest.fixture
@@ -52,11 +52,11 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
 @pytest.mark.parametrize(
     ("change", "counts", "code"),
     [
-        (lambda c: None, "12 passed, 0 failed, 0 skipped", 0),
-        (lambda c: c.update(op="hamming_on_tuesdays"), "11 passed, 0 failed, 1 skipped", 0),
-        (lambda c: c.update(error={"type": "ValueError", "text": "no"}), "11 passed, 1 failed, 0 skipped", 1),
-        (lambda c: c["arrays"]["out"].update(key="p_u16.out"), "11 passed, 1 failed, 0 skipped", 1),
-        (lambda c: c["arrays"]["b"].update(key="p_u16.b"), "11 passed, 1 failed, 0 skipped", 1),
+        (lambda c: None, "12 passed, 0 failed", 0),
+        (lambda c: c.update(op="hamming_on_tuesdays"), "11 passed, 1 failed", 1),
+        (lambda c: c.update(error={"type": "ValueError", "text": "no"}), "11 passed, 1 failed", 1),
+        (lambda c: c["arrays"]["out"].update(key="p_u16.out"), "11 passed, 1 failed", 1),
+        (lambda c: c["arrays"]["b"].update(key="p_u16.b"), "11 passed, 1 failed", 1),
     ],
 )
 def test_the_runner_counts(
@@ -76,7 +76,7 @@ def test_an_expected_refusal_passes(copied: Path, capsys: pytest.CaptureFixture[
 
     edit(copied, refused)
     assert run.main([str(copied)]) == 0
-    assert capsys.readouterr().out.endswith("12 passed, 0 failed, 0 skipped\n")
+    assert capsys.readouterr().out.endswith("12 passed, 0 failed\n")
 
 
 def test_float64_passes_only_by_its_documented_refusal() -> None:

@@ -251,3 +251,58 @@ def test_a_derivative_of_another_structure() -> None:
     f.defvjp(lambda x: (x * 2, ()), lambda kept, g: (g, g))
     with pytest.raises(mj.TypeFault, match="2 derivatives"):
         mj.grad(lambda x: f(x).sum())(a(3))
+
+
+@mj.jit
+def _by_turns(x: Any, by: Any, n: int) -> Any:
+    def turned(x: Any, by: Any) -> Any:
+        def turn(k: Any, v: Any) -> Any:
+            a, b = v
+            return np.sin(a[::-1] * by) + b * 0.25, b * 0.5 + a * a * 0.3 + k * 0.01
+
+        a, b = mj.for_loop(n, turn, (x, x * 0.5))
+        return (a * a + b).sum()
+
+    return mj.grad(turned, argnums=(0, 1))(x, by)
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 64, 97])
+def test_a_loop_whose_turns_need_their_values(n: int) -> None:
+    """Pieces of 32 turns, of which the last is whole, or not, or there is none."""
+    x = a(5) * 0.5
+    by_x, by_by = _by_turns(x, np.float32(1.1), n)
+
+    def want(x: Any, by: float) -> float:
+        p, q = x, x * 0.5
+        for k in range(n):
+            p, q = np.sin(p[::-1] * by) + q * 0.25, q * 0.5 + p * p * 0.3 + k * 0.01
+        return float((p * p + q).sum())
+
+    wide = x.astype(np.float64)
+    step = 1e-6
+    for i in range(5):
+        up, down = wide.copy(), wide.copy()
+        up[i] += step
+        down[i] -= step
+        np.testing.assert_allclose(
+            by_x[i], (want(up, 1.1) - want(down, 1.1)) / (2 * step), rtol=2e-3, atol=2e-4
+        )
+    np.testing.assert_allclose(
+        by_by, (want(wide, 1.1 + step) - want(wide, 1.1 - step)) / (2 * step), rtol=2e-3, atol=2e-3
+    )
+
+
+def test_a_loop_whose_number_of_turns_is_computed() -> None:
+    @mj.jit
+    def f(x: Any) -> Any:
+        count = (x > 1).sum()
+        return mj.grad(lambda x: mj.for_loop(count, lambda k, v: v * v[::-1], x).sum())(x)
+
+    x = np.array([1.5, 0.5, 2.0], np.float32)
+    wanted = np.zeros(3)
+    for i in range(3):
+        d = np.zeros(3)
+        d[i] = 1e-4
+        g = lambda z: ((z * z[::-1]) * (z * z[::-1])[::-1]).sum()  # noqa: E731
+        wanted[i] = (g(x + d) - g(x - d)) / 2e-4
+    np.testing.assert_allclose(f(x), wanted, rtol=1e-3)

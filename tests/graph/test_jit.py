@@ -11,7 +11,7 @@ import pytest
 
 import metaljit as mj
 from metaljit import ops
-from metaljit.lang import border, f32, position
+from metaljit.lang import border, f32, i32, position
 
 H, W = mj.dims("H W")
 N = mj.dims("N")
@@ -308,3 +308,51 @@ def test_shapes_that_do_not_go_together_at_a_later_call() -> None:
 def test_a_string_is_static_or_refused() -> None:
     with pytest.raises(mj.LaunchFault, match="static"):
         mj.jit(lambda x, mode: x)(a(3), "wrap")
+
+
+def test_defaults_are_what_they_are(device: str) -> None:
+    """What is not passed is no argument of the trace: it may be text, or a number that Python branches on."""
+
+    @mj.jit
+    def f(x: Any, mode: str = "double", times: float = 2.0) -> Any:
+        return x * times if mode == "double" and times > 1 else x
+
+    with mj.use_device(device):
+        np.testing.assert_array_equal(f(a(3)), 2 * a(3))
+        np.testing.assert_array_equal(mj.vjp(f, a(3))[1](a(3))[0], 2 * a(3))
+        with pytest.raises(mj.LaunchFault, match="mode"):
+            f(a(3), "double")
+
+
+def test_arrays_from_outside_are_inputs_of_a_traced_function_that_is_called() -> None:
+    places, weights = np.array([2, 0], np.int32), a(3)
+
+    @mj.jit
+    def inner(x: Any, places: Any, weights: Any) -> Any:
+        return x * weights[places + np.int32(0) * x.astype(np.int32)]
+
+    outer = mj.jit(lambda x: inner(x, places, weights))
+    np.testing.assert_array_equal(outer(a(2)), a(2) * weights[places])
+
+
+@mj.kernel
+def small(u: i32[N]) -> f32[N]:
+    i = position()
+    assert u[i] < 100, "too large"
+    return f32(u[i])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_check_beside_reductions_tells_its_own_position(device: str, axis: int) -> None:
+    """Rows, which one threadgroup reduces, and columns, in whose kernel the check is."""
+
+    @mj.jit
+    def f(x: Any, u: Any) -> Any:
+        return (x.sum(axis=axis) * small(u)).sum()
+
+    x, u = np.ones((90, 90), np.float32), np.arange(10, 100, dtype=np.int32)
+    with mj.use_device(device):
+        assert f(x, u) == 90 * u.sum()
+        u[77] = 100
+        with pytest.raises(mj.KernelAssertion, match=r"position \(77\) failed: too large"):
+            f(x, u)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -138,12 +139,13 @@ def test_out_of_range_is_refused_if_asked(device: str) -> None:
     x = np.zeros((3, 4), np.float32)
     good, bad = np.array([[2, 3]]), np.array([[0, 0], [2, -1]])
     assert ops.gather_nd(x, good, out_of_range="error").shape == (1,)
-    for call, words in (
+    calls: list[tuple[Callable[[], Any], str]] = [
         (lambda: ops.gather_nd(x, bad, out_of_range="error"), "[2, -1]"),
         (lambda: ops.take(x, [0, 3], 0, out_of_range="error"), "3"),
         (lambda: ops.embedding(x, np.array([-1]), out_of_range="error"), "-1"),
         (lambda: ops.take_along_axis(x, np.array([[4]]), 1, out_of_range="error"), "4"),
-    ):
+    ]
+    for call, words in calls:
         with pytest.raises(mj.LaunchFault) as caught:
             call()
         assert words in str(caught.value)
@@ -155,6 +157,8 @@ def test_out_of_range_is_refused_if_asked(device: str) -> None:
 
 
 F = np.zeros((3, 4), np.float32)
+LIST: Any = [1, 2]
+NUMBER: Any = np.float32(3)
 AT = np.zeros((2, 1), np.int32)
 
 
@@ -162,7 +166,7 @@ AT = np.zeros((2, 1), np.int32)
     ("call", "slug", "words"),
     [
         (lambda: ops.gather_nd(F.astype(np.float64), AT), "no-f64", "float64"),
-        (lambda: ops.gather_nd([1, 2], AT), "op-dtype", "list"),
+        (lambda: ops.gather_nd(LIST, AT), "op-dtype", "list"),
         (lambda: ops.gather_nd(F, AT.astype(np.float32)), "op-dtype", "float32"),
         (lambda: ops.gather_nd(F, AT.astype(np.int16)), "op-dtype", "int16"),
         (lambda: ops.gather_nd(F, np.zeros((2, 3), np.int32)), "op-shape", "names 3 axes"),
@@ -172,7 +176,7 @@ AT = np.zeros((2, 1), np.int32)
         (lambda: ops.gather_nd(F, AT, out_of_range="wrap"), "op-argument", "'wrap'"),
         (lambda: ops.take(F, AT, 2), "op-argument", "2 axes"),
         (lambda: ops.take(F, [0.5]), "no-f64", "float64"),
-        (lambda: ops.embedding(np.float32(3), AT), "op-shape", "no axis"),
+        (lambda: ops.embedding(NUMBER, AT), "op-shape", "no axis"),
         (lambda: ops.take_along_axis(F, AT, 1), "op-shape", "axis 0"),
         (lambda: ops.take_along_axis(F, AT[0], 1), "op-shape", "1 axes"),
     ],

@@ -12,7 +12,7 @@ from samples import BF16, LAYOUTS, Array, arrays, assert_close, assert_same, lai
 
 import metaljit as mj
 from metaljit.stdlib_ops.reference import stencil as reference
-from metaljit.stdlib_ops.stencil import MODES
+from metaljit.stdlib_ops.stencil_windows import MODES
 
 F = np.float32
 # Each is a specialisation, so they are few; shapes, values and layouts vary within one.

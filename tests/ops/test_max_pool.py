@@ -263,7 +263,7 @@ def check_mixed() -> None:
         ("value=T(-inf)", "value=0"),
         ("max(0, -(start", "(-(start"),
         ("best = u[first]", "best = T(-inf)"),
-        ("pitch(axes[1]", "pitch(axes[0]"),
+        ("pitch(axes, 1", "pitch(axes, 0"),
         ("steps *= shape[inner]", "steps *= 1"),
         ("at += missed", "at -= missed"),
     ],

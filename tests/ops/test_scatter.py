@@ -69,8 +69,9 @@ def test_put_along_axis(device: str, mode: str, data: st.DataObject) -> None:
 def test_worked_examples(device: str) -> None:
     x, at = np.array([1, 2, 3, 4], np.float32), np.array([[1], [1], [3]])
     new = np.array([5, 7, 2], np.float32)
-    for mode, want in {"set": [1, 7, 3, 2], "add": [1, 14, 3, 6], "sub": [1, -10, 3, 2], "mul": [1, 70, 3, 8],
-                       "div": [1, 2 / 35, 3, 2], "min": [1, 2, 3, 2], "max": [1, 7, 3, 4]}.items():  # fmt: skip
+    wanted: dict[str, list[float]] = {"set": [1, 7, 3, 2], "add": [1, 14, 3, 6], "sub": [1, -10, 3, 2], "mul": [1, 70, 3, 8],
+                       "div": [1, 2 / 35, 3, 2], "min": [1, 2, 3, 2], "max": [1, 7, 3, 4]}  # fmt: skip
+    for mode, want in wanted.items():
         np.testing.assert_allclose(ops.scatter_nd_update(x, at, new, mode=mode), want, rtol=1e-6)
     rows, along = np.repeat(np.arange(4, dtype=np.float32)[:, None], 3, 1), np.array([[2, 1, 0], [1, 3, 2]])
     updates = np.arange(1, 7, dtype=np.float32).reshape(2, 3)

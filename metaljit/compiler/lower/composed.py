@@ -46,6 +46,7 @@ from ..graph import (
     Scatter,
     Slice,
     View,
+    Windows,
 )
 from . import adjoint, arithmetic, arrays, kernel, looped, returns, selected, statements, values
 from .body import Body, Unit
@@ -228,6 +229,11 @@ class Composer:
                     scaled = _int(body, "*", index, Literal(step), span)
                     found.append(_int(body, "+", scaled, self.unit.extent(self.graph.extent(start)), span))
                 return tuple(found)
+            case Windows(axis, step):
+                pitch = self.unit.extent(self.graph.extent(step))
+                tap = _int(body, "*", indices[axis], pitch, span)
+                place = _int(body, "+", tap, indices[axis + 1], span)
+                return (*indices[:axis], place, *indices[axis + 2 :])
             case Reshape():
                 return self._reshaped(body, source, shape, indices, span)
         assert_never(map)
@@ -240,12 +246,17 @@ class Composer:
         indices: tuple[Typed, ...],
         span: Span,
     ) -> tuple[Typed, ...]:
+        """Axes that both have at the front or at the back are what they are; the others go by their row-major place."""
+        source, shape = tuple(map(self.graph.extent, source)), tuple(map(self.graph.extent, shape))
+        front = _agreeing(source, shape)
+        back = _agreeing(source[front:][::-1], shape[front:][::-1])
+        inner = indices[front : len(indices) - back]
         flat = _zero()
-        for index, extent in zip(indices, shape, strict=True):
+        for index, extent in zip(inner, shape[front:], strict=False):
             scaled = _int(body, "*", flat, self.unit.extent(self.graph.extent(extent)), span)
             flat = _int(body, "+", scaled, index, span)
         found: list[Typed] = []
-        for k, extent in reversed(list(enumerate(source))):
+        for k, extent in reversed(list(enumerate(source[front : len(source) - back]))):
             size = self.unit.extent(self.graph.extent(extent))
             if k == 0:
                 found.append(flat)
@@ -253,7 +264,7 @@ class Composer:
             flat = flat if isinstance(flat.expr, _SIMPLE) else body.let("flat", flat, span)
             found.append(_int(body, "%", flat, size, span))
             flat = _int(body, "//", flat, size, span)
-        return tuple(reversed(found))
+        return (*indices[:front], *reversed(found), *indices[len(indices) - back :])
 
     # ---- reductions ----
 
@@ -438,6 +449,12 @@ def _key(ref: Ref, indices: tuple[Typed, ...]) -> tuple[Ref, tuple[ir.Expr, ...]
 
 def _is_deep(expr: ir.Expr, left: int) -> bool:
     return not left or any(_is_deep(e, left - 1) for e in ir.children(expr))
+
+
+def _agreeing(a: Sequence[Extent], b: Sequence[Extent]) -> int:
+    """How many extents are equal from the first on."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((k for k, (m, n) in pairs if m != n), min(len(a), len(b)))
 
 
 def _zero() -> Typed:

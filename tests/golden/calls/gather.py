@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from golden import Case
 
 import metaljit as mj
@@ -17,7 +19,7 @@ def gather_nd(case: Case) -> Results:
     indices, batch = case.inputs["indices"], case.params.get("batch_dims", 0)
     chosen = policy(case, "zero")
 
-    def gathered(x: object) -> object:
+    def gathered(x: Any) -> Any:
         return mj.ops.gather_nd(x, indices, batch_dims=batch, out_of_range=chosen)
 
     if "gy" not in case.inputs:
