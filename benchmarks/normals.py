@@ -1,7 +1,7 @@
 """Sixteen million normal numbers, and as many within two standard deviations.
 
 Peers have generators of their own, so their numbers differ; they are as normal and as random. NumPy cuts by drawing again
-what is outside, SciPy and JAX by the inverse of the distribution.
+what is outside, JAX by the inverse of the distribution.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ def truncated_normal() -> Work:
         **numpy_peers(drawn_again),
         **torch_peer(lambda torch, x: torch.nn.init.trunc_normal_(x)),
         **jax_peer(lambda random, key: random.truncated_normal(key, -2, 2, (COUNT,))),
-        **scipy_peer(),
     }
     return Work(f"Philox truncated normal {COUNT // 2**20}M f32", out.nbytes, run, peers, frozenset(peers))
 
@@ -99,12 +98,3 @@ def jax_peer(draw: Callable[[Any, Any], Any]) -> dict[str, Run]:
         return {}
     compiled, key = jax.jit(lambda key: draw(jax.random, key)), jax.random.key(KEY)
     return {"JAX": lambda: compiled(key).block_until_ready()}
-
-
-def scipy_peer() -> dict[str, Run]:
-    try:
-        from scipy import stats
-    except ImportError:
-        return {}
-    generator = np.random.default_rng(KEY)
-    return {"SciPy": lambda: stats.truncnorm.rvs(-2, 2, size=COUNT, random_state=generator)}

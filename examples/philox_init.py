@@ -1,8 +1,8 @@
 """The weights of a layer from a seed: `python examples/philox_init.py`.
 
 Every layer has a stream of its own, split from one state, so its weights depend on the seed and its number alone: not on
-the order in which layers are made, the device, or the number of threads. They are the numbers that TensorFlow's generator
-gives for that state. The picture, if Matplotlib is there, is examples/out/philox_init.png.
+the order in which layers are made or the number of threads, and on the device in the last bit only. They are the numbers
+that TensorFlow's generator gives for that state. The picture, if Matplotlib is there, is examples/out/philox_init.png.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
 
 def picture(w: Any) -> None:
     try:
-        from matplotlib.figure import Figure
+        from matplotlib.figure import Figure  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         return
     figure = Figure(figsize=(5, 2.5), layout="constrained")

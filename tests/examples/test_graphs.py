@@ -122,15 +122,13 @@ def test_initial_weights_keep_the_size_of_activations(device: str) -> None:
         layers = init.network(7, [100, 60, 40])
         x, state = mj.ops.random.normal(mj.ops.random.philox_state(1), (50, 100))
         found = init.activations(x, layers, state)
+        np.testing.assert_array_equal(init.network(7, [100, 60])[0], layers[0])
     for w in layers:
         assert w.std() == pytest.approx(np.sqrt(2 / len(w)), rel=0.05)
         assert np.abs(w).max() < 2 * np.sqrt(2 / len(w)) / init.CUT
     for y in found:
-        assert np.square(y).mean() == pytest.approx(
-            2 / 1.8, rel=0.25
-        )  # the mean square is 1 before a tenth is dropped
+        assert np.square(y).mean() == pytest.approx(1 / 0.9, rel=0.25)  # 1 before a tenth is dropped
         assert (y == 0).mean() == pytest.approx(0.55, abs=0.05)
-    np.testing.assert_array_equal(init.network(7, [100, 60])[0], layers[0])
 
 
 def test_neighbours_of_bit_strings(device: str) -> None:

@@ -163,6 +163,34 @@ def test_a_kernel_of_two_results() -> None:
     close(twice, x * x * 2)
 
 
+def test_a_kernel_of_vectors_computes_each_vector_once(device: str) -> None:
+    """Stored, a thread gives all lanes; read by a kernel that it is part of, the lane that is wanted."""
+    turned = mj.kernel_from_text(
+        """
+N = dims("N")
+@kernel
+def turned(u: f32[N], n: i32) -> f32x2[n]:
+    i = position()
+    return f32x2(cos(f32(i)), sin(f32(i))) * u[i % N]
+"""
+    )
+    u = a(5)
+
+    def both(u: Any) -> tuple[Any, Any, Any]:
+        made = turned(u, u.shape[0] + 2)
+        return made, made.reshape(-1)[1:] * 2, made + 1
+
+    i = np.arange(7)
+    want = np.stack([np.cos(i), np.sin(i)], axis=1).astype(np.float32) * u[i % 5, None]
+    with mj.use_device(device):
+        for fuse in (True, False):
+            found = mj.jit(fuse=fuse)(both)(u)
+            for got, expected in zip(found, (want, want.reshape(-1)[1:] * 2, want + 1), strict=True):
+                close(got, expected)
+        close(mj.jit(lambda u: turned(u, u.shape[0] + 2).reshape(-1) * 2)(u), want.reshape(-1) * 2)
+    assert "float2 made" in mj.jit(lambda u: turned(u, u.shape[0] + 2)).msl(u)
+
+
 def test_a_chain_is_one_kernel_and_a_dear_producer_of_a_stencil_is_stored() -> None:
     x = a(20, 30)
     assert "1 kernel\n" in mj.jit(lambda x: np.clip(x + 0.1 * ops.laplacian(x), 0, 1)).explain(x)
