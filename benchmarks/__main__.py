@@ -20,6 +20,7 @@ from . import (
     normals,
     overhead,
     philox,
+    recurrent,
     reductions,
 )
 from .timing import Measured, Work, measure
@@ -35,6 +36,7 @@ WORKS: dict[str, Callable[[], Work]] = {
     "histogram": cooperative.histogram,
     **graphs.WORKS,
     **nn.WORKS,
+    **recurrent.WORKS,
     **reductions.WORKS,
     **matmul.WORKS,
 }

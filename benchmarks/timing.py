@@ -103,7 +103,9 @@ def agree(work: Work) -> None:
         if name not in work.differs:
             for mine, other in zip(_parts(want), _parts(run()), strict=True):
                 # Sums in another order; NumPy adds the rows of an array one after another.
-                assert np.allclose(mine, other, rtol=1e-4, atol=1e-5), f"{work.name}: {name} has another result"
+                assert np.allclose(mine, other, rtol=1e-4, atol=1e-5), (
+                    f"{work.name}: {name} has another result"
+                )
 
 
 def _parts(result: Any) -> list[Any]:

@@ -2,8 +2,8 @@
 
 A small perceptron says the colour of a place. In one model it is given the place as sines and cosines; in the other,
 features from a multiresolution hash grid, whose table is learned with the weights. Both are trained for the same time: the
-pixels that are drawn, the model, its gradient, Adam and the loop of steps are one traced function. Printed are the loss and the
-peak signal-to-noise ratio; examples/out/nerf_image.png shows the photograph, what the hash grid learned, and what the
+pixels that are drawn, the model, its gradient, Adam and the loop of steps are one traced function. The loss and the peak
+signal-to-noise ratio are printed; examples/out/nerf_image.png shows the photograph, what the hash grid learned, and what the
 sines learned.
 """
 
@@ -128,7 +128,8 @@ def train(
     while more(steps, seconds):
         params, memory, random, loss = trained(params, memory, random, image, CHUNK, model)
         steps, seconds = steps + CHUNK, perf_counter() - start
-    found = picture(params, *image.shape[:2], model)
+    height, width, _ = image.shape
+    found = picture(params, height, width, model)
     return found, steps, seconds, float(loss)
 
 
@@ -147,7 +148,7 @@ def main() -> None:
 
             def more(steps: int, seconds: float, progress: Any = progress, task: Any = task) -> bool:
                 progress.update(task, completed=min(seconds, arguments.seconds))
-                return seconds < arguments.seconds
+                return bool(seconds < arguments.seconds)
 
             found, steps, seconds, loss = train(image, model, more)
         quality[model] = psnr(image, found)

@@ -145,7 +145,7 @@ class Walk:
                         found[b] = found[b] + bias[self.biased.index(b)]
                     if b not in cell.apart:
                         found[b] = parts[b] + found[b]
-            new = cell.new(found, [parts[b] for b in cell.apart], state)  # type: ignore[arg-type]
+            new = cell.new(found, [parts[b] for b in cell.apart], state)
             rows = zip([first, *others, *sums], [*new, *found], strict=True)
             filled = [array.at[t].set(row) for array, row in rows]
             return new, filled[0], filled[1 : len(new)], filled[len(new) :]

@@ -276,7 +276,7 @@ class _Layer:
         refuse(self.op, message, help, "op-shape", mj.ShapeError)
 
 
-def _first(given: Weights) -> Operand:
+def _first(given: Any) -> Any:
     return given[0] if isinstance(given, tuple) else given
 
 

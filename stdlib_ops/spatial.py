@@ -66,7 +66,8 @@ def hash_grid_encode(x: Operand, table: Operand, resolutions: Sequence[int]) -> 
         count, rows, features = table.shape
         row, weight = kernels.hash_grid_places(x, table, levels, axes, 2**axes)
         parts = g.astype(np.float32).reshape(*g.shape[:-1], count, 1, features) * weight[..., None]
-        sums = np.zeros_like(table.reshape(count * rows, features), dtype=np.float32).at[row].add(parts)
+        sums: Any = np.zeros_like(table.reshape(count * rows, features), dtype=np.float32)
+        sums = sums.at[row].add(parts)
         by_table = sums.reshape(count, rows, features).astype(table.dtype)
         return kernels.hash_grid_by_x(x, table, levels, g, axes), by_table
 

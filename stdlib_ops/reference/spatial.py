@@ -17,7 +17,7 @@ FACTORS = (1, 2654435761, 805459861, 3674653429, 2097192037, 1434869437, 2165219
 def row(point: Sequence[int], resolution: int, rows: int) -> int:
     """The row of a point."""
     if (resolution + 1) ** len(point) <= rows:
-        return sum(g * (resolution + 1) ** d for d, g in enumerate(point)) % rows
+        return int(sum(g * (resolution + 1) ** d for d, g in enumerate(point))) % rows
     found = 0
     for g, factor in zip(point, FACTORS, strict=False):
         found ^= g * factor % 2**32

@@ -107,7 +107,10 @@ def test_element_types(device: str, dtype: Any) -> None:
 def test_a_sixteen_bit_sum_is_rounded_once(device: str) -> None:
     ones = np.ones((1, 1, 4099), np.float16)
     assert ops.conv(ones, ones)[0, 0, 0] == np.float16(4099)
-    assert ops.conv_grad_weight(np.ones((3, 1, 1365), np.float16), np.ones((3, 1, 1365), np.float16), (1, 1, 1)) == 4096
+    assert (
+        ops.conv_grad_weight(np.ones((3, 1, 1365), np.float16), np.ones((3, 1, 1365), np.float16), (1, 1, 1))
+        == 4096
+    )
 
 
 @pytest.mark.parametrize("memory", LAYOUTS)

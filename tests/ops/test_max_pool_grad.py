@@ -65,9 +65,7 @@ def test_every_index_mode(mode: str, size: tuple[int, int]) -> None:
     at = positions(x, options)
     g = numbers(at.shape, 2)
     want = reference.brought_back(g, at, x.shape, sums=True)
-    (_, indices), back = mj.vjp(
-        lambda x: ops.max_pool(x, return_indices=True, indices=mode, **options), x
-    )
+    (_, indices), back = mj.vjp(lambda x: ops.max_pool(x, return_indices=True, indices=mode, **options), x)
     np.testing.assert_array_equal(back((g, np.zeros(g.shape, np.int32)))[0], want)
     if mode.endswith("1d") and size[0] > 1:
         with pytest.raises(mj.LaunchFault, match="leaves out a pooled axis"):
@@ -103,7 +101,9 @@ def test_element_types(device: str, dtype: Any) -> None:
     np.testing.assert_array_equal(np.asarray(got, np.float64), want)
 
 
-@pytest.mark.parametrize(("shape", "options"), [w for w in WINDOWS if w[1].get("layout") != "NHWC"][:4], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "options"), [w for w in WINDOWS if w[1].get("layout") != "NHWC"][:4], ids=str
+)
 def test_unpooling_and_its_gradient(device: str, shape: tuple[int, ...], options: dict[str, Any]) -> None:
     x = numbers(shape, 5)
     at = positions(x, options)
@@ -181,7 +181,9 @@ def test_arrays_on_the_device_stay_there(device: str) -> None:
     values, indices = ops.max_pool(x, 2, return_indices=True)
     assert isinstance(ops.max_pool_grad(values, indices, x.shape, 2), mj.Array)
     assert isinstance(ops.max_unpool(values, indices, 2), mj.Array)
-    assert ops.max_pool_grad(np.zeros((0, 1, 2, 2), F), np.zeros((0, 1, 2, 2), np.int32), (0, 1, 4, 4), 2).shape == (0, 1, 4, 4)
+    assert ops.max_pool_grad(
+        np.zeros((0, 1, 2, 2), F), np.zeros((0, 1, 2, 2), np.int32), (0, 1, 4, 4), 2
+    ).shape == (0, 1, 4, 4)
 
 
 G, AT = np.zeros((1, 1, 2, 2), F), np.zeros((1, 1, 2, 2), np.int32)
@@ -228,7 +230,9 @@ def check_mixed() -> None:
             np.testing.assert_array_equal(ops.max_pool_grad(g, indices, shape, mode=mode, **options), want)
             got = ops.max_unpool(g, indices, output_size=shape, mode=mode, **options)
             np.testing.assert_array_equal(got, last)
-            _, back = mj.vjp(lambda v, i=indices, m=mode: ops.max_unpool(v, i, output_size=shape, mode=m, **options), g)
+            _, back = mj.vjp(
+                lambda v, i=indices, m=mode: ops.max_unpool(v, i, output_size=shape, mode=m, **options), g
+            )
             np.testing.assert_array_equal(back(x)[0], x.reshape(-1)[at])
 
 

@@ -262,7 +262,8 @@ def test_what_makes_no_sense_is_refused(change: Any, options: Any, slug: str, wo
 
 def test_other_names_are_refused() -> None:
     args = arguments("rnn", 3, 2, 4, 5)
-    for op, options in ((ops.rnn, {"activation": "gelu"}), (ops.gru, {"gates": "xyz"})):
+    cases: list[tuple[Any, dict[str, Any]]] = [(ops.rnn, {"activation": "gelu"}), (ops.gru, {"gates": "xyz"})]
+    for op, options in cases:
         with pytest.raises(mj.LaunchFault):
             op(*args, **options)
 
