@@ -1,4 +1,4 @@
-"""LSTM of 512 steps, 64 sequences and 256 units: forward, and forward with all derivatives; a hash grid with its derivatives."""
+"""LSTM of 512 steps, 64 sequences and 256 units, with and without derivatives; a hash grid with that by its table."""
 
 from __future__ import annotations
 
