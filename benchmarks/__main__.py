@@ -22,6 +22,7 @@ from . import (
     normals,
     overhead,
     philox,
+    recurrent,
     reductions,
 )
 from .timing import Measured, Work, measure
@@ -39,6 +40,7 @@ WORKS: dict[str, Callable[[], Work]] = {
     **images.WORKS,
     **gathers.WORKS,
     **nn.WORKS,
+    **recurrent.WORKS,
     **reductions.WORKS,
     **matmul.WORKS,
 }

@@ -16,7 +16,11 @@ import metaljit as mj
 from metaljit import ops
 
 OUT = Path(__file__).parent / "out"
-WINDOW: dict[str, Any] = {"size": 3, "stride": 2, "layout": "HW"}  # windows overlap: an element can be the maximum of four
+WINDOW: dict[str, Any] = {
+    "size": 3,
+    "stride": 2,
+    "layout": "HW",
+}  # windows overlap: an element can be the maximum of four
 
 
 @mj.jit
@@ -35,7 +39,9 @@ def main() -> None:
     values, indices = ops.max_pool(x, return_indices=True, **WINDOW)
     print(f"input\n{x}\nmaxima\n{values}\nwhere they stand, row by row\n{indices}")
 
-    by_hand = ops.max_pool_grad(values, indices, x.shape, **WINDOW)  # the derivative of energy by a maximum is the maximum
+    by_hand = ops.max_pool_grad(
+        values, indices, x.shape, **WINDOW
+    )  # the derivative of energy by a maximum is the maximum
     by_grad = mj.grad(energy)(x)
     print(f"gradient of half the sum of their squares\n{by_grad}")
     print(f"by the indices and by mj.grad alike: {np.array_equal(by_hand, by_grad)}")
