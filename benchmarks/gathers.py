@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ def _torch() -> Any:
     return torch
 
 
-WORKS = {
+WORKS: dict[str, Callable[[], Work]] = {
     "gather_rows": gather_rows,
     "hamming_pairs": hamming_pairs,
     "op_sum": lambda: reduced("sum"),

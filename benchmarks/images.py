@@ -5,7 +5,7 @@ OpenCV's Canny does not blur, and takes bytes; it is listed beside scikit-image'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,7 @@ def _photograph(shape: tuple[int, int]) -> NDArray[Any]:
     return np.ascontiguousarray(np.tile(one, times)[: shape[0], : shape[1]])
 
 
-WORKS = {
+WORKS: dict[str, Callable[[], Work]] = {
     "stencil3": partial(stencil, 3),
     "stencil5": partial(stencil, 5),
     "median3": partial(median, 3),

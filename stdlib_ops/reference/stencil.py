@@ -48,3 +48,42 @@ def laplacian(x: Array, *, mode: Any = "reflect", value: Any = 0, axes: Sequence
             total += padded.take(range(n), axis) + padded.take(range(2, n + 2), axis)
         total -= total.dtype.type(2 * len(chosen)) * centre
         return total.astype(x.dtype)
+
+
+def windows(
+    x: Array, size: Sequence[int], mode: str, value: Any, before: Sequence[int], stride: Any, dilation: Any
+) -> Array:
+    """The taps of each window of the last axes, on as many more axes at the end; windows as "same" has them."""
+    count = len(size)
+    first = x.ndim - count
+    found, start = x, []
+    for k in range(count):
+        room = x.shape[first + k] + dilation * size[k] + abs(before[k])
+        found = bordered(found, mode, value, first + k, room)
+        start.append(room - before[k])
+    parts = np.lib.stride_tricks.sliding_window_view(
+        found, [(n - 1) * dilation + 1 for n in size], tuple(range(first, x.ndim))
+    )
+    at = [slice(s, s + n, stride) for s, n in zip(start, x.shape[first:], strict=True)]
+    taps = [slice(None, None, dilation)] * count
+    where: Any = (..., *at, *taps)
+    return np.asarray(parts[where])
+
+
+def stencil(
+    x: Array,
+    weights: Array,
+    *,
+    reduction: str = "sum",
+    mode: str = "constant",
+    value: Any = 0,
+    stride: int = 1,
+    dilation: int = 1,
+) -> Array:
+    """With padding "same" of stride 1."""
+    before = [(n - 1) * dilation // 2 for n in weights.shape]
+    taps = windows(x, weights.shape, mode, value, before, stride, dilation).astype(np.float64) * weights
+    flat = taps.reshape(*taps.shape[: x.ndim], -1)
+    if reduction in ("argmin", "argmax"):
+        return np.asarray(getattr(flat, reduction)(-1), np.int32)
+    return np.asarray(getattr(flat, reduction)(-1).astype(x.dtype))

@@ -28,7 +28,17 @@ def module(name: str) -> ModuleType:
 
 @pytest.mark.parametrize(
     "name",
-    ["heat", "game_of_life", "classifier", "batch_norm", "max_pool", "philox_init", "hamming_neighbours"],
+    [
+        "heat",
+        "game_of_life",
+        "classifier",
+        "batch_norm",
+        "max_pool",
+        "philox_init",
+        "hamming_neighbours",
+        "laplacian",
+        "canny",
+    ],
 )
 def test_an_example_runs(name: str) -> None:
     done = subprocess.run(
