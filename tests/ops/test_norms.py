@@ -180,7 +180,7 @@ def test_local_response_norm_and_its_derivative(
     device: str, shape: tuple[int, ...], size: int, axis: int
 ) -> None:
     x, g = scores(*shape), scores(*shape, seed=1)
-    numbers = {"alpha": 0.5, "beta": 0.6, "k": 2.0}
+    numbers: dict[str, Any] = {"alpha": 0.5, "beta": 0.6, "k": 2.0}
     value, back = mj.vjp(lambda x: mj.ops.local_response_norm(x, size, axis=axis, **numbers), x)
     close(value, reference.local_response_norm(x, size, axis=axis, **numbers))
     want = differences(lambda x: g * reference.local_response_norm(x, size, axis=axis, **numbers), x)
