@@ -11,8 +11,10 @@ import metaljit as mj
 
 from . import (
     cooperative,
+    gathers,
     graphs,
     hamming,
+    images,
     laplacian,
     matmul,
     max_pool,
@@ -20,6 +22,7 @@ from . import (
     normals,
     overhead,
     philox,
+    recurrent,
     reductions,
 )
 from .timing import Measured, Work, measure
@@ -34,7 +37,10 @@ WORKS: dict[str, Callable[[], Work]] = {
     "sums": cooperative.sums,
     "histogram": cooperative.histogram,
     **graphs.WORKS,
+    **images.WORKS,
+    **gathers.WORKS,
     **nn.WORKS,
+    **recurrent.WORKS,
     **reductions.WORKS,
     **matmul.WORKS,
 }

@@ -128,7 +128,8 @@ def train(
     while more(steps, seconds):
         params, memory, random, loss = trained(params, memory, random, image, CHUNK, model)
         steps, seconds = steps + CHUNK, perf_counter() - start
-    found = picture(params, *image.shape[:2], model)
+    height, width, _ = image.shape
+    found = picture(params, height, width, model)
     return found, steps, seconds, float(loss)
 
 
@@ -147,7 +148,7 @@ def main() -> None:
 
             def more(steps: int, seconds: float, progress: Any = progress, task: Any = task) -> bool:
                 progress.update(task, completed=min(seconds, arguments.seconds))
-                return seconds < arguments.seconds
+                return bool(seconds < arguments.seconds)
 
             found, steps, seconds, loss = train(image, model, more)
         quality[model] = psnr(image, found)

@@ -16,7 +16,7 @@ from typing import Any
 from . import ops
 from .frozen import frozen
 
-LIBRARIES = ("MPSGraph", "PyTorch", "TensorFlow", "NumPy", "SciPy")
+LIBRARIES = ("MPSGraph", "PyTorch", "TensorFlow", "NumPy", "SciPy", "scikit-image", "OpenCV")
 _PARAMETER = re.compile(r"(\*?\*?\w+(?:, \*?\*?\w+)*): (.*)", re.DOTALL)
 
 
@@ -153,7 +153,14 @@ def _anchor(heading: str) -> str:
 
 def index() -> str:
     """The page that lists all ops, with the names that other libraries have for them."""
-    lines = ["# The standard ops", "", INTRODUCTION, "", *_row(["op", *LIBRARIES]), "| --- " * 6 + "|"]
+    lines = [
+        "# The standard ops",
+        "",
+        INTRODUCTION,
+        "",
+        *_row(["op", *LIBRARIES]),
+        "| --- " * (1 + len(LIBRARIES)) + "|",
+    ]
     for family in families():
         for e in entries(family):
             names = dict(e.compare)

@@ -42,8 +42,9 @@ def canny(
     Edges are those of scikit-image but for pixels where two numbers that are compared differ by no more than roundings:
     here all is computed in 32 bits, there partly in 64.
     Raises TypeFault for other dtypes, ShapeError for less than two axes, LaunchFault for other arguments that make no sense.
-    Compare: MPSGraph has none, Metal's `MPSImageCanny` compares four directions without interpolation, its thresholds are a
-    quarter of these; scikit-image's `feature.canny`; OpenCV `Canny`, which does not blur.
+    Metal's `MPSImageCanny` compares four directions without interpolation, and its thresholds are a quarter of these.
+
+    Compare: scikit-image `feature.canny`; OpenCV `Canny`, which does not blur.
 
     Example:
     >>> import numpy as np

@@ -53,9 +53,9 @@ def gaussian_blur(
     >>> import numpy as np
     >>> from metaljit import ops
     >>> ops.gaussian_blur(np.eye(3, dtype=np.float32), 0.5, truncate=2).round(2)
-    array([[0.63, 0.18, 0.02],
-           [0.18, 0.63, 0.18],
-           [0.02, 0.18, 0.63]], dtype=float32)
+    array([[0.66, 0.25, 0.05],
+           [0.25, 0.64, 0.25],
+           [0.05, 0.25, 0.66]], dtype=float32)
     """
     check_array("gaussian_blur", "x", x, FLOATS, "floats")
     chosen = _checked("gaussian_blur", x, mode, axes)
@@ -98,8 +98,8 @@ def sobel(x: Operand, axis: int | None = None, *, mode: str = "reflect", value: 
 
     Returns an array of the shape and dtype of `x`. Floats are computed in 32 bits, integers wrap.
     Raises TypeFault for other dtypes, LaunchFault for an axis or a mode that does not exist.
-    Compare: MPSGraph `stencil`; TensorFlow `tf.image.sobel_edges`; SciPy `ndimage.sobel`; without `axis` scikit-image's
-    `filters.sobel`.
+    Compare: MPSGraph `stencil`; TensorFlow `tf.image.sobel_edges`; SciPy `ndimage.sobel`; scikit-image
+    `filters.sobel` without `axis`.
 
     Example:
     >>> import numpy as np
@@ -120,14 +120,14 @@ def prewitt(x: Operand, axis: int | None = None, *, mode: str = "reflect", value
 
     Returns an array of the shape and dtype of `x`.
     Raises what `ops.sobel` raises.
-    Compare: SciPy `ndimage.prewitt`; without `axis` scikit-image's `filters.prewitt`.
+    Compare: SciPy `ndimage.prewitt`; scikit-image `filters.prewitt` without `axis`.
 
     Example:
     >>> import numpy as np
     >>> from metaljit import ops
     >>> ops.prewitt(np.array([[0, 1, 2], [0, 1, 2]], np.float32), axis=1)
-    array([[3., 6., 3.],
-           [3., 6., 3.]], dtype=float32)
+    array([[0., 6., 0.],
+           [0., 6., 0.]], dtype=float32)
     """
     return _steepness("prewitt", x, axis, mode, value, (1, 1, 1))
 

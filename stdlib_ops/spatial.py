@@ -111,7 +111,7 @@ def hash_grid_index(points: Operand, resolution: int, rows: int) -> Any:
         >>> import numpy as np
         >>> from metaljit import ops
         >>> ops.hash_grid_index(np.array([[1, 2], [3, 4]], np.uint32), 5000, 1024)
-        array([867,  71], dtype=uint32)
+        array([867, 711], dtype=uint32)
     """
     op = "hash_grid_index"
     check_array(op, "points", points, (u32,), "uint32")

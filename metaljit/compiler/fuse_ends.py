@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .fuse_groups import Group, is_own, is_row, is_small, is_stage, read_elsewhere
+from .fuse_groups import Group, is_own, is_row, is_small, is_stage, product_kind, read_elsewhere
 from .graph import Graph, Reduce, Ref
 
 
@@ -76,8 +76,8 @@ def _together(graph: Graph, groups: Sequence[Group], own: Mapping[Ref, float]) -
 
 
 def _kind(graph: Graph, ref: Ref) -> Any:
-    """Equal for reductions that run over the same elements; a product is alone."""
+    """Equal for reductions that run over the same elements, and for products of the same left side."""
     node = graph.nodes[ref]
     if not isinstance(node, Reduce):
-        return ref
+        return product_kind(graph, ref)
     return tuple(map(graph.extent, graph.nodes[node.of].shape)), node.axes, node.chunk

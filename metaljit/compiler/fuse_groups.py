@@ -28,6 +28,7 @@ from .graph import (
 )
 
 MOST_ARRAYS = 24  # of one kernel, read and written; Metal binds 29 beside what is metaljit's own
+MOST_PRODUCTS = 4  # of one kernel, each with its block of threadgroup memory and its sums
 MOST_OPERATIONS = 512  # behind an element of one kernel, as they stand in its text
 
 
@@ -85,7 +86,9 @@ def merged(graph: Graph, groups: Sequence[Group], own: Mapping[Ref, float]) -> l
         elsewhere = read_elsewhere(graph, group)
         first = max((maker[r] + (r in elsewhere) for r in group.needs if r in maker), default=0)
         fitting = by_shape.setdefault(shape, [])
-        mergeable = not group.stages and not is_own(graph, group.roots[0]) and shape != (Lit(0),)
+        products = _products(graph, group)
+        mergeable = (products or not group.stages) and shape != (Lit(0),)
+        mergeable = mergeable and (bool(products) or not is_own(graph, group.roots[0]))
         at = (
             next((k for k in fitting if k >= first and _fit(graph, done[k], group, own)), None)
             if mergeable
@@ -106,6 +109,17 @@ def _fit(graph: Graph, group: Group, other: Group, own: Mapping[Ref, float]) -> 
     """Whether a kernel of both gains by it, and is none too large."""
     if group.when != other.when:
         return False
+    of, more = _products(graph, group), _products(graph, other)
+    if of or more:
+        # What is computed from a product, at its index, or another product of the same left side.
+        same = {product_kind(graph, r) for r in (*of, *more)}
+        follows = bool({*other.reads} & {*group.roots})
+        return (
+            bool(of)
+            and len(same) == 1
+            and (bool(more) or follows)
+            and is_small(graph, _both(graph, group, other), own)
+        )
     shares = bool({*other.reads} & {*group.reads, *group.roots}) or not other.reads
     return shares and is_small(graph, _both(graph, group, other), own)
 
@@ -118,14 +132,27 @@ def is_small(graph: Graph, group: Group, own: Mapping[Ref, float]) -> bool:
     ends = [(r,) for r in (*group.stages, *group.roots)] if group.stages else [group.roots]
     given = {*group.reads, *group.stages}
     behind = sum(own[r] for end in ends for r in members(graph, end, given - {*end}))
-    return len(group.reads) + len(group.roots) <= MOST_ARRAYS and behind <= MOST_OPERATIONS
+    few = len(_products(graph, group)) <= MOST_PRODUCTS
+    return few and len(group.reads) + len(group.roots) <= MOST_ARRAYS and behind <= MOST_OPERATIONS
+
+
+def _products(graph: Graph, group: Group) -> list[Ref]:
+    return [r for r in group.stages if isinstance(graph.nodes[r], Product)]
+
+
+def product_kind(graph: Graph, ref: Ref) -> tuple[object, ...]:
+    """Equal for products that a kernel computes together: of the same left side, and of equal shapes and types."""
+    node = graph.nodes[ref]
+    assert isinstance(node, Product)
+    return node.left, tuple(map(graph.extent, node.shape)), node.dtype
 
 
 def _both(graph: Graph, group: Group, other: Group) -> Group:
     """One kernel for both; what one makes it need not read for the other, unless that is an input."""
     roots = (*group.roots, *other.roots)
     made = {r for r in roots if not isinstance(graph.nodes[r], MEMORY)}
-    return Group(roots, tuple(sorted({*group.reads, *other.reads} - made)), when=group.when)
+    stages = (*group.stages, *other.stages)
+    return Group(roots, tuple(sorted({*group.reads, *other.reads} - made)), stages, group.when)
 
 
 def read_elsewhere(graph: Graph, group: Group) -> set[Ref]:

@@ -584,8 +584,9 @@ class Columns:
 class Tiled:
     """What a kernel does that multiplies matrices, a threadgroup to a tile, for devices that do not run threadgroups.
 
-    `left` is a function of the batch, row and k, `right` of the batch, k and column; their products' sum over k, of the type
-    of `sum`, is the last argument of the elements' functions, after batch, row and column.
+    `left` is a function of the batch, row and k, each of `rights` of the batch, k and column. The sums over k of the
+    products of `left` and of each of these, of the type of `sums`, are the last arguments of the elements' functions,
+    after batch, row and column.
     """
 
     batch: tuple[Var, ...]
@@ -593,9 +594,9 @@ class Tiled:
     columns: Expr
     count: Expr
     left: str
-    right: str
+    rights: tuple[str, ...]
     elements: tuple[Element, ...]
-    sum: Var
+    sums: tuple[Var, ...]
 
 
 @frozen

@@ -74,7 +74,7 @@ def program(lowered: Lowered) -> Program:
         *batch, rows, columns = results[0].shape
         blocks = (
             op("ceil_div", rows, Lit(productnest.ROWS)),
-            op("ceil_div", columns, Lit(productnest.COLUMNS)),
+            op("ceil_div", columns, Lit(productnest.block_columns(kernel.nest))),
         )
         group = productnest.ROWS * productnest.COLUMNS
         cpu = LoopNest(alone, f"{text.entry}_cpu", product((*batch, *blocks)), Lit(1), group=group)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from ..dtypes import DType
 from ..program import Uniform
 from . import ir, loopnest
+from .fuse_groups import MOST_ARRAYS
 from .msl_statements import Printer
 from .rownest import called
 from .spelling import type_name
@@ -23,6 +24,7 @@ ROWS, COLUMNS, DEPTH = 120, 256, 256  # of the blocks
 WORDS = (
     "rows", "columns", "count", "down", "across", "depth", "most_high", "most_wide", "size", "memory", "left_block",
     "right_block", "sums", "column", "high", "wide", "panels", "steps", "at", "deep", "r", "k", "c", "panel", "line",
+    *(f"value{k}" for k in range(MOST_ARRAYS)),
     "mj_scalar", "mj_lanes", "mj_multiply",
 )  # fmt: skip
 
@@ -34,8 +36,13 @@ def emit(
     assert isinstance(nest, ir.Tiled)
     return loopnest.standing_alone(
         kernel, uniforms, buffers, math, title, WORDS, lambda printer: _blocks(printer, kernel, nest),
-        before=_innermost(nest.sum.type.scalar),
+        before=_innermost(nest.sums[0].type.scalar),
     )  # fmt: skip
+
+
+def block_columns(nest: ir.Tiled) -> int:
+    """The columns of a block of each product, so that those of all together stay in the cache."""
+    return COLUMNS // len(nest.rights) // WIDE * WIDE
 
 
 def _innermost(type: DType) -> list[str]:
@@ -66,37 +73,39 @@ def _blocks(printer: Printer, kernel: ir.Kernel, nest: ir.Tiled) -> None:
     out = printer.out
     for name, extent in (("rows", nest.rows), ("columns", nest.columns), ("count", nest.count)):
         out.line(f"const int {name} = {printer.expr(extent)};")
-    out.line(
-        f"const int down = (rows + {ROWS - 1}) / {ROWS}, across = (columns + {COLUMNS - 1}) / {COLUMNS};"
-    )
+    most = block_columns(nest)
+    out.line(f"const int down = (rows + {ROWS - 1}) / {ROWS}, across = (columns + {most - 1}) / {most};")
     out.line(f"const int depth = count < {DEPTH} ? count : {DEPTH};")
     out.line(f"const long most_high = rows < {ROWS} ? (rows + {HIGH - 1}) / {HIGH} * {HIGH} : {ROWS};")
+    out.line(f"const long most_wide = columns < {most} ? (columns + {WIDE - 1}) / {WIDE} * {WIDE} : {most};")
+    count = len(nest.rights)
     out.line(
-        f"const long most_wide = columns < {COLUMNS} ? (columns + {WIDE - 1}) / {WIDE} * {WIDE} : {COLUMNS};"
+        f"const long size = most_high * {DEPTH} + (most_wide * depth + 15) / 16 * 16 + {count} * most_high * most_wide;"
     )
-    out.line(f"const long size = most_high * {DEPTH} + most_wide * depth + most_high * most_wide;")
     out.line("char* const memory = (char*)__builtin_malloc(size * sizeof(mj_scalar) + 192);")
     out.line("mj_scalar* const left_block = (mj_scalar*)(((unsigned long)memory + 63) / 64 * 64);")
     out.line(f"mj_scalar* const right_block = left_block + most_high * {DEPTH};")
     out.line("mj_scalar* const sums = right_block + (most_wide * depth + 15) / 16 * 16;")
     with out.block("for (long unit = begin; unit < end; ++unit)"):
-        out.line(f"const int column = int(unit % across) * {COLUMNS};")
+        out.line(f"const int column = int(unit % across) * {most};")
         out.line(f"const int row = int(unit / across % down) * {ROWS};")
         _batch(printer, kernel, nest)
         out.line(f"const int high = rows - row < {ROWS} ? rows - row : {ROWS};")
-        out.line(f"const int wide = columns - column < {COLUMNS} ? columns - column : {COLUMNS};")
+        out.line(f"const int wide = columns - column < {most} ? columns - column : {most};")
         out.line(f"const int panels = (wide + {WIDE - 1}) / {WIDE} * {WIDE};")
         out.line(f"const int steps = (high + {HIGH - 1}) / {HIGH} * {HIGH};")
-        out.line("for (int at = 0; at < steps * panels; ++at) { sums[at] = 0; }")
+        out.line(f"for (int at = 0; at < {count} * steps * panels; ++at) {{ sums[at] = 0; }}")
         with out.block(f"for (int first = 0; first < count; first += {DEPTH})"):
             out.line(f"const int deep = count - first < {DEPTH} ? count - first : {DEPTH};")
-            _fill(printer, nest)
-            with out.block(f"for (int panel = 0; panel < panels; panel += {WIDE})"):
-                with out.block(f"for (int r = 0; r < steps; r += {HIGH})"):
-                    out.line(
-                        f"mj_multiply(left_block + r * {DEPTH}, right_block + panel * deep, "
-                        "sums + r * panels + panel, deep, panels);"
-                    )
+            _fill_left(printer, nest)
+            for number, right in enumerate(nest.rights):
+                _fill_right(printer, nest, right)
+                with out.block(f"for (int panel = 0; panel < panels; panel += {WIDE})"):
+                    with out.block(f"for (int r = 0; r < steps; r += {HIGH})"):
+                        out.line(
+                            f"mj_multiply(left_block + r * {DEPTH}, right_block + panel * deep, "
+                            f"sums + ({number} * steps + r) * panels + panel, deep, panels);"
+                        )
         _store(printer, nest)
     out.line("__builtin_free(memory);")
 
@@ -110,8 +119,8 @@ def _batch(printer: Printer, kernel: ir.Kernel, nest: ir.Tiled) -> None:
         rest = f"({rest} / {extent})"
 
 
-def _fill(printer: Printer, nest: ir.Tiled) -> None:
-    """Both factors' blocks; where the result ends within a panel, or a step of rows, there are zeros."""
+def _fill_left(printer: Printer, nest: ir.Tiled) -> None:
+    """A block of the left factor; where the result ends within a step of rows, there are zeros."""
     out = printer.out
     batch = [printer.vars[v.number] for v in nest.batch]
     with out.block("for (int r = 0; r < steps; ++r)"):
@@ -119,10 +128,16 @@ def _fill(printer: Printer, nest: ir.Tiled) -> None:
         out.line(f"mj_scalar* const line = left_block + r * {DEPTH};")
         out.line(f"if (r < high) {{ for (int k = 0; k < deep; ++k) {{ line[k] = mj_scalar({value}); }} }}")
         out.line("else { for (int k = 0; k < deep; ++k) { line[k] = 0; } }")
+
+
+def _fill_right(printer: Printer, nest: ir.Tiled, right: str) -> None:
+    """A block of a right factor; where the result ends within a panel, there are zeros."""
+    out = printer.out
+    batch = [printer.vars[v.number] for v in nest.batch]
     with out.block("for (int k = 0; k < deep; ++k)"):
         with out.block(f"for (int panel = 0; panel < panels; panel += {WIDE})"):
             out.line(f"mj_scalar* const line = right_block + panel * deep + k * {WIDE};")
-            value = called(printer, nest.right, [*batch, "first + k", "column + panel + c"])
+            value = called(printer, right, [*batch, "first + k", "column + panel + c"])
             whole = f"for (int c = 0; c < {WIDE}; ++c) {{ line[c] = mj_scalar({value}); }}"
             out.line(f"if (panel + {WIDE} <= wide) {{ {whole} }}")
             part = f"line[c] = panel + c < wide ? mj_scalar({value}) : mj_scalar(0);"
@@ -132,12 +147,14 @@ def _fill(printer: Printer, nest: ir.Tiled) -> None:
 def _store(printer: Printer, nest: ir.Tiled) -> None:
     out = printer.out
     batch = [printer.vars[v.number] for v in nest.batch]
-    type = type_name(nest.sum.type)
+    type = type_name(nest.sums[0].type)
+    found = [f"{type}(sums[({k} * steps + r) * panels + c])" for k in range(len(nest.sums))]
     with out.block("for (int r = 0; r < high; ++r)"):
         out.line("const long line = ((unit / across / down) * rows + row + r) * long(columns) + column;")
         with out.block("for (int c = 0; c < wide; ++c)"):
-            for e in nest.elements:
-                found = f"{type}(sums[r * panels + c])"
-                value = called(printer, e.function, [*batch, "row + r", "column + c", found])
-                stored = printer.to_store(value, e.buffer.dtype)
-                out.line(f"{printer.buffers[e.buffer.name]}[line + c] = {stored};")
+            # All are computed before one is stored, so that what they share is computed once.
+            for k, e in enumerate(nest.elements):
+                value = called(printer, e.function, [*batch, "row + r", "column + c", *found])
+                out.line(f"const auto value{k} = {printer.to_store(value, e.buffer.dtype)};")
+            for k, e in enumerate(nest.elements):
+                out.line(f"{printer.buffers[e.buffer.name]}[line + c] = value{k};")

@@ -26,7 +26,10 @@ def module(name: str) -> ModuleType:
     return made
 
 
-@pytest.mark.parametrize("name", ["heat", "game_of_life", "classifier", "batch_norm", "philox_init"])
+@pytest.mark.parametrize(
+    "name",
+    ["heat", "game_of_life", "classifier", "batch_norm", "max_pool", "philox_init", "hamming_neighbours"],
+)
 def test_an_example_runs(name: str) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=False
@@ -126,6 +129,20 @@ def test_initial_weights_keep_the_size_of_activations(device: str) -> None:
     for y in found:
         assert np.square(y).mean() == pytest.approx(1 / 0.9, rel=0.25)  # 1 before a tenth is dropped
         assert (y == 0).mean() == pytest.approx(0.55, abs=0.05)
+
+
+def test_neighbours_of_bit_strings(device: str) -> None:
+    example = module("hamming_neighbours")
+    rng = np.random.default_rng(0)
+    planes, points = (rng.standard_normal(s).astype(np.float32) for s in ((8, 24), (40, 8)))
+    with mj.use_device(device):
+        distances, found = example.nearest(points[:5], points, planes)
+    sides = points @ planes > 0
+    differing = (sides[:5, None] != sides[None]).sum(-1)
+    order = np.argsort(differing, 1, kind="stable")[:, : example.NEAREST]
+    np.testing.assert_array_equal(found, order)
+    np.testing.assert_array_equal(distances, np.take_along_axis(differing, order, 1))
+    np.testing.assert_array_equal(found[:, 0], np.arange(5))  # each is nearest to itself
 
 
 def test_an_image_is_learned_better_through_a_hash_grid(monkeypatch: pytest.MonkeyPatch) -> None:

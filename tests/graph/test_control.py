@@ -203,3 +203,46 @@ def test_a_mistake_is_told(name: str) -> None:
     with pytest.raises(mj.MetaljitError) as caught:
         mj.jit(function)(a(3))
     assert caught.value.slug == slug
+
+
+# ---- arrays that a loop fills ----
+
+
+def filled(x: Any, start: Any) -> Any:
+    """Running sums of neighbours, from both ends, and one that nobody asks for."""
+    count = x.shape[0]
+
+    def turn(t: Any, value: Any) -> Any:
+        v, down, up, rest = value
+        v = rotated(v) + x[t]
+        return v, down.at[t].set(v), up.at[count - 1 - t].set(v), rest.at[t].set(v * 2)
+
+    zeros = np.zeros_like(x)
+    return mj.for_loop(count, turn, (start, zeros, zeros, zeros))[:3]
+
+
+def test_an_array_is_filled_row_by_row_in_place(device: str) -> None:
+    x, start = a(7, 5), a(5, seed=1)
+    executable = mj.jit(filled).compile(x, start)
+    (loop,) = [s for s in executable.plan.steps if hasattr(s, "rows")]
+    assert [at is not None for at in loop.rows] == [False, True, True]  # the fourth is not carried
+    rows = []
+    v = start
+    for row in x:
+        v = rotated(v) + row
+        rows.append(v)
+    with mj.use_device(device):
+        last, down, up = mj.jit(filled)(x, start)
+        by_x = mj.grad(lambda x: sum(p.sum() for p in filled(x, start)))(x)
+    np.testing.assert_allclose(last, v, rtol=1e-5)
+    np.testing.assert_allclose(down, rows, rtol=1e-5)
+    np.testing.assert_allclose(up, rows[::-1], rtol=1e-5)
+    np.testing.assert_allclose(by_x, np.repeat(2 * np.arange(7, 0, -1) + 1, 5).reshape(7, 5), rtol=1e-5)
+
+
+def test_an_array_that_a_turn_reads_too_is_not_filled_in_place() -> None:
+    def turn(t: Any, y: Any) -> Any:
+        return y.at[t].set(y.sum(axis=0) + 1)
+
+    found = mj.jit(lambda x: mj.for_loop(x.shape[0], turn, np.zeros_like(x)))(a(4, 3))
+    np.testing.assert_array_equal(found, np.repeat([1, 2, 4, 8], 3).reshape(4, 3))

@@ -122,3 +122,25 @@ def test_a_mistake_is_told(name: str) -> None:
     with pytest.raises(mj.MetaljitError) as caught:
         mj.jit(function)(a(3))
     assert caught.value.slug == slug
+
+
+def test_a_part_at_a_traced_index_is_changed(device: str) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    keys: list[Any] = [
+        lambda t: t,
+        lambda t: (slice(None), t),
+        lambda t: (t, slice(1, None, 2)),
+        lambda t: (t, 2),
+    ]
+    with mj.use_device(device):
+        for key in keys:
+            for t in (1, -1, 9):
+                want = x.copy()
+                if t != 9:  # outside nothing is set
+                    want[key(t)] = 7
+                found = mj.jit(lambda x, t, key=key: x.at[key(t)].set(7))(x, np.int32(t))
+                np.testing.assert_array_equal(found, want)
+        added = mj.jit(lambda x, t: x.at[t].add(x[0]))(x, np.int32(2))
+    np.testing.assert_array_equal(added, x + np.array([[0] * 4, [0] * 4, [0, 1, 2, 3]]))
+    with pytest.raises(mj.TypeFault):
+        mj.jit(lambda x, t: x.at[t].set(7))(x, np.float32(1))

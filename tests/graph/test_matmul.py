@@ -141,3 +141,26 @@ def test_derivatives() -> None:
     by = 2 * (x @ y)
     np.testing.assert_allclose(by_x, by @ y.T, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(by_y, np.einsum("bik,bij->kj", x, by), rtol=1e-4, atol=1e-4)
+
+
+def gated(x: Any, w: Any, c: Any) -> Any:
+    keep, new, out = x @ w[0], x @ w[1], x @ w[2]
+    c = np.tanh(keep) * c + new
+    return np.tanh(c) * out, c, keep
+
+
+def test_products_of_one_left_side_are_one_kernel(device: str) -> None:
+    x, w, c = a(67, 33), a(3, 33, 90, seed=1), a(67, 90, seed=2)
+    function = mj.jit(gated)
+    with mj.use_device(device):
+        assert str(function.explain(x, w, c)).startswith("gated: 1 kernel\n")
+        found, alone = function(x, w, c), mj.jit(fuse=False)(gated)(x, w, c)
+    for f, one, want in zip(found, alone, gated(x, w, c), strict=True):
+        assert f.tobytes() == one.tobytes()
+        np.testing.assert_allclose(f, want, rtol=1e-4, atol=1e-4)
+
+
+def test_more_products_than_a_kernel_holds() -> None:
+    x, w = a(7, 33), a(6, 33, 9, seed=1)
+    found = mj.jit(lambda x, w: sum(x @ w[k] for k in range(6)))(x, w)
+    np.testing.assert_allclose(found, sum(x @ v for v in w), rtol=1e-4, atol=1e-3)

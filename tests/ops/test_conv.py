@@ -97,7 +97,7 @@ def test_channels_last(device: str, stride: int) -> None:
 @pytest.mark.parametrize("dtype", [np.float16, BF16, np.int8, np.int32, np.uint16])
 def test_element_types(device: str, dtype: Any) -> None:
     x, w = abs(numbers((1, 2, 5, 4), 1)).astype(dtype), abs(numbers((2, 2, 3, 3), 2)).astype(dtype)
-    options = {"padding": 1}
+    options: dict[str, Any] = {"padding": 1}
     got = ops.conv(x, w, **options)
     assert got.dtype == dtype
     want = expected(x, w, options)[0].astype(np.int64)

@@ -153,7 +153,7 @@ def test_scores_that_are_far_apart_or_infinite(device: str) -> None:
     losses = mj.ops.softmax_cross_entropy(x, target, reduction="none")
     assert_same(losses, np.array([2e4, np.log(F(2)), np.nan, 0], F))
     slope = mj.grad(lambda x: mj.ops.softmax_cross_entropy(x, target[:2], reduction="sum"))(x[:2])
-    np.testing.assert_allclose(slope, [[1, -1, 0], [-0.5, 0, 0.5]])
+    np.testing.assert_allclose(slope, np.array([[1, -1, 0], [-0.5, 0, 0.5]]))
 
 
 def test_where_no_row_counts(device: str) -> None:

@@ -137,7 +137,8 @@ def test_variables_follow_the_batches(device: str) -> None:
     mean, variance = mj.Variable(np.zeros(1, F)), mj.Variable(np.ones(1, F))
     options: dict[str, Any] = {"eps": 1e-3, "unbiased": False}
     run = mj.jit(lambda x: mj.ops.batch_norm(x, mean, variance, training=True, **options))
-    for step in (run, lambda x: mj.ops.batch_norm(x, mean, variance, training=True, **options)):
+    steps: list[Any] = [run, lambda x: mj.ops.batch_norm(x, mean, variance, training=True, **options)]
+    for step in steps:
         mean.assign(np.zeros(1, F))
         variance.assign(np.ones(1, F))
         first = step(np.array([[1], [3], [5], [7]], F))
@@ -227,7 +228,7 @@ def test_what_makes_no_sense_is_refused(
 def test_a_planted_mistake_is_found(mutate: Any, size: int, old: str, new: str) -> None:
     mutate("norms", old, new)
     x = scores(2, 8, 1)  # a trace of its own
-    numbers = {"alpha": 1.0, "beta": 0.5, "k": 1.0}
+    numbers: dict[str, Any] = {"alpha": 1.0, "beta": 0.5, "k": 1.0}
     got = mj.ops.local_response_norm(x, size, **numbers)
     with pytest.raises(AssertionError):
         close(got, reference.local_response_norm(x, size, **numbers))

@@ -20,6 +20,7 @@ random: Any = mj.ops.random
 N = 2**17
 UNLIKELY = 1.95  # sqrt(n) times the largest distance of the distributions: 1 in 1000 is beyond it
 SQRT2 = math.sqrt(2)
+SHARE_2 = 0.5 * math.erfc(SQRT2)  # of normal numbers, below -2
 
 
 def share(x: Array) -> Array:
@@ -42,16 +43,15 @@ DISTRIBUTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Array], Array]]] 
     "normal by the inverse": (lambda s: random.normal(s, N, sampling="inv_cdf"), share),
     "truncated": (
         lambda s: random.truncated_normal(s, N),
-        lambda x: (share(x) - share_2) / (1 - 2 * share_2),
+        lambda x: (share(x) - SHARE_2) / (1 - 2 * SHARE_2),
     ),
     "truncated by the inverse": (
         lambda s: random.truncated_normal(s, N, sampling="inv_cdf"),
-        lambda x: (share(x) - share_2) / (1 - 2 * share_2),
+        lambda x: (share(x) - SHARE_2) / (1 - 2 * SHARE_2),
     ),
     "bits": (lambda s: random.bits(s, N), lambda x: x / 2**32),
     "bits64": (lambda s: random.bits(s, N, np.uint64), lambda x: x / 2**64),
 }
-share_2 = 0.5 * math.erfc(SQRT2)  # below -2
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
@@ -92,7 +92,7 @@ def test_what_stands_side_by_side_has_nothing_in_common(name: str) -> None:
     states, _ = random.split(random.philox_state(5), 2)
     streams = [draw(s)[0] for s in (*states, random.state_from(0, 1), random.state_from(0, 2))]
     rows = [*lanes, *np.square(lanes), *np.roll(lanes, 1, axis=1), *(s[: N // 4] for s in streams)]
-    found = np.corrcoef(np.asarray(rows, np.float64))
+    found: Any = np.corrcoef(np.asarray(rows, np.float64))
     same = np.abs(found) > 0.2
     assert (same.sum(axis=1) <= 2).all()  # itself, and for values above 0 its square
     assert np.abs(found[~same]).max() < 5 / math.sqrt(N / 4)

@@ -35,7 +35,7 @@ def arguments(op: str, steps: int, rows: int, features: int, size: int, seed: in
 
 def numeric(f: Callable[..., float], args: Sequence[Any], k: int) -> Any:
     """Central differences by argument k, in float64."""
-    wide = [None if a is None else a.astype(np.float64) for a in args]
+    wide: list[Any] = [None if a is None else a.astype(np.float64) for a in args]
     found = np.zeros(wide[k].shape)
     for at in np.ndindex(found.shape):
         ends = []
@@ -129,7 +129,8 @@ def test_both_directions_in_every_layout(device: str) -> None:
         ),
     }
     for name in layouts if device == "cpu" else ["PyTorch"]:
-        weights, *states = layouts[name]
+        given: Any = layouts[name]
+        weights, *states = given
         found, h, c = ops.lstm(x, *weights, *states, bidirectional=True)
         np.testing.assert_allclose(found, y, atol=3e-6, err_msg=name)
         np.testing.assert_allclose(h, np.stack([forth[1], back[1]]), atol=3e-6)
@@ -262,7 +263,8 @@ def test_what_makes_no_sense_is_refused(change: Any, options: Any, slug: str, wo
 
 def test_other_names_are_refused() -> None:
     args = arguments("rnn", 3, 2, 4, 5)
-    for op, options in ((ops.rnn, {"activation": "gelu"}), (ops.gru, {"gates": "xyz"})):
+    wrong: list[tuple[Any, dict[str, Any]]] = [(ops.rnn, {"activation": "gelu"}), (ops.gru, {"gates": "xyz"})]
+    for op, options in wrong:
         with pytest.raises(mj.LaunchFault):
             op(*args, **options)
 

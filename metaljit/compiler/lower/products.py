@@ -36,9 +36,9 @@ class _Tiled:
         self.graph, self.group = graph, group
         self.start = opened(graph, group, "grid", math)
         self.unit, self.span = self.start.unit, self.start.span
-        (self.ref,) = group.stages
-        node = graph.nodes[self.ref]
-        assert isinstance(node, Product)
+        nodes = [graph.nodes[ref] for ref in group.stages]
+        self.nodes = [node for node in nodes if isinstance(node, Product)]
+        node = self.nodes[0]
         self.node = node
         *batch, self.m, self.n = map(graph.extent, node.shape)
         self.batch: tuple[Extent, ...] = tuple(batch)
@@ -50,7 +50,7 @@ class _Tiled:
     def lowered(self) -> Lowered:
         start, unit, body = self.start, self.unit, self.start.body
         left = self._factor("left", self.node.left, ("row", "k"), (self.m, self.k))
-        right = self._factor("right", self.node.right, ("k", "column"), (self.k, self.n))
+        rights = tuple(self._factor("right", n.right, ("k", "column"), (self.k, self.n)) for n in self.nodes)
         elements = tuple(
             ir.Element(b, self._element(ref, b.dtype), True)
             for ref, b in zip(self.group.roots, start.buffers, strict=True)
@@ -60,8 +60,8 @@ class _Tiled:
         thread = body.var("thread", I32)
         padding = tuple(body.var("thread", I32) for _ in groups[1:])
         rows, columns, count = (kernel.extent_expr(unit, e) for e in (self.m, self.n, self.k))
-        sum = body.var("sum", self.type)
-        nest = ir.Tiled(batch, rows, columns, count, left, right, elements, sum)
+        sums = tuple(body.var("sum", self.type) for _ in self.nodes)
+        nest = ir.Tiled(batch, rows, columns, count, left, rights, elements, sums)
         _Threads(self, nest, groups, thread).run()
         tiles = tuple(op("ceil_div", e, Lit(TILE)) for e in (self.m, self.n))
         domain = (*self.batch, *tiles)
@@ -81,8 +81,8 @@ class _Tiled:
 
     def _element(self, ref: Ref, type: DType) -> str:
         """A result, of the position and the product there."""
-        var = self.start.body.var("product", self.type)
-        return self._function("element", ref, ("row", "column"), (self.m, self.n), [var], type)
+        products = [self.start.body.var("product", self.type) for _ in self.nodes]
+        return self._function("element", ref, ("row", "column"), (self.m, self.n), products, type)
 
     def _function(
         self, name: str, ref: Ref, names: Sequence[str], extents: Sequence[Extent], passed: Sequence[ir.Var], type: DType
@@ -96,7 +96,8 @@ class _Tiled:
             at = [self._position(inner, n, e) for n, e in zip(whole, (*self.batch, *extents), strict=True)]
             if passed:
                 composer.reduced = {
-                    self.ref: convert(inner, Typed(ir.Read(passed[0])), self.node.dtype, self.span)
+                    stage: convert(inner, Typed(ir.Read(var)), node.dtype, self.span)
+                    for stage, var, node in zip(self.group.stages, passed, self.nodes, strict=True)
                 }
             value = convert(inner, composer.at(inner, ref, tuple(at), {}), type, self.span)
             composer.reduced = {}
@@ -123,25 +124,25 @@ class _Threads:
         self.thread = ir.Read(thread)
         self.rows, self.columns = (_times(ir.Read(v), TILE) for v in groups[-2:])
         self.type = of.type
-        self.blocks = tuple(
-            ir.Buffer(n, of.type, 1, True, TILE * DEPTH) for n in ("left_block", "right_block")
-        )
+        names = "left_block", *(f"right_block{k or ''}" for k in range(len(nest.rights)))
+        self.blocks = tuple(ir.Buffer(n, of.type, 1, True, TILE * DEPTH) for n in names)
         of.unit.shared.extend(self.blocks)
 
     def run(self) -> None:
         body, span = self.body, self.span
-        totals = [[body.var("sum", self.type) for _ in range(EACH)] for _ in range(EACH)]
+        totals = [
+            [[body.var("sum", self.type) for _ in range(EACH)] for _ in range(EACH)] for _ in self.nest.rights
+        ]
         zero = ir.Const(0.0 if self.type.is_float else 0, self.type)
-        for var in (v for row in totals for v in row):
+        for var in (v for of in totals for row in of for v in row):
             body.mutable.add(var.number)
             body.emit(ir.Declare(var, zero, span))
         first = body.var("first", I32)
         with body.nested() as block:
             at = ir.Read(first)
             self._fill(self.blocks[0], self.nest.left, DEPTH, self.rows, self.nest.rows, at, self.nest.count)
-            self._fill(
-                self.blocks[1], self.nest.right, TILE, at, self.nest.count, self.columns, self.nest.columns
-            )
+            for block_of, right in zip(self.blocks[1:], self.nest.rights, strict=True):
+                self._fill(block_of, right, TILE, at, self.nest.count, self.columns, self.nest.columns)
             body.emit(ir.Barrier(span))
             left = ir.Apply("subtract", (self.nest.count, at), I32, True)
             depth = ir.Apply("minimum", (left, ir.Const(DEPTH, I32)), I32)
@@ -180,26 +181,29 @@ class _Threads:
     def _across(self) -> ir.Expr:
         return ir.Apply("remainder", (self.thread, ir.Const(SIDE, I32)), I32)
 
-    def _multiply(self, k: ir.Expr, totals: Sequence[Sequence[ir.Var]]) -> None:
+    def _multiply(self, k: ir.Expr, totals: Sequence[Sequence[Sequence[ir.Var]]]) -> None:
         body, span = self.body, self.span
-        a, b = ([body.var(n, self.type) for _ in range(EACH)] for n in ("a", "b"))
+        a = [body.var("a", self.type) for _ in range(EACH)]
         for i in range(EACH):
             row = _plus(self._down(), ir.Const(SIDE * i, I32))
             body.emit(ir.Let(a[i], ir.Load(self.blocks[0], _plus(_times(row, DEPTH), k), self.type), span))
-        for j in range(EACH):
-            column = _plus(self._across(), ir.Const(SIDE * j, I32))
-            body.emit(ir.Let(b[j], ir.Load(self.blocks[1], _plus(_times(k, TILE), column), self.type), span))
-        for i in range(EACH):
+        for block, sums in zip(self.blocks[1:], totals, strict=True):
+            b = [body.var("b", self.type) for _ in range(EACH)]
             for j in range(EACH):
-                var = totals[i][j]
-                both = ir.Read(a[i]), ir.Read(b[j])
-                if self.type == F32:
-                    value: ir.Expr = ir.Apply("fma", (*both, ir.Read(var)), F32)
-                else:
-                    value = ir.Apply("add", (ir.Read(var), ir.Apply("multiply", both, self.type)), self.type)
-                body.emit(ir.Assign(var, value, span))
+                column = _plus(self._across(), ir.Const(SIDE * j, I32))
+                body.emit(ir.Let(b[j], ir.Load(block, _plus(_times(k, TILE), column), self.type), span))
+            for i in range(EACH):
+                for j in range(EACH):
+                    self._add(sums[i][j], ir.Read(a[i]), ir.Read(b[j]))
 
-    def _store(self, totals: Sequence[Sequence[ir.Var]]) -> None:
+    def _add(self, var: ir.Var, a: ir.Expr, b: ir.Expr) -> None:
+        if self.type == F32:
+            value: ir.Expr = ir.Apply("fma", (a, b, ir.Read(var)), F32)
+        else:
+            value = ir.Apply("add", (ir.Read(var), ir.Apply("multiply", (a, b), self.type)), self.type)
+        self.body.emit(ir.Assign(var, value, self.span))
+
+    def _store(self, totals: Sequence[Sequence[Sequence[ir.Var]]]) -> None:
         body, span, nest = self.body, self.span, self.nest
         stack: ir.Expr | None = None
         for v, e in zip(self.batch, self.of.batch, strict=True):
@@ -216,7 +220,7 @@ class _Threads:
                 if stack is not None:
                     line = _plus(ir.Apply("multiply", (stack, nest.rows), I32, True), line)
                 place = _plus(ir.Apply("multiply", (line, nest.columns), I32, True), ir.Read(c))
-                at = (*self.batch, ir.Read(r), ir.Read(c), ir.Read(totals[i][j]))
+                at = (*self.batch, ir.Read(r), ir.Read(c), *(ir.Read(sums[i][j]) for sums in totals))
                 stores = tuple(
                     ir.Store(e.buffer, place, ir.Call(e.function, at, e.buffer.dtype), None, span)
                     for e in nest.elements

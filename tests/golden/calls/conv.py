@@ -10,7 +10,7 @@ from golden import Case
 import metaljit as mj
 from calls.common import Call, Results
 
-MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+MODES: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 def conv(case: Case) -> Results:
@@ -24,7 +24,8 @@ def conv(case: Case) -> Results:
             return mj.ops.conv(x, w, b, **options)
         spatial = len(x.shape) - 2
         each = (p["padding"],) * spatial if isinstance(p["padding"], int) else p["padding"]
-        wide = np.pad(x, [(0, 0), (0, 0), *((n, n) for n in each)], mode=MODES[mode])
+        widths: Any = [(0, 0), (0, 0), *((n, n) for n in each)]
+        wide = np.pad(x, widths, mode=MODES[mode])
         return mj.ops.conv(wide, w, b, **{**options, "padding": 0})
 
     yield "y", run(x, w, b)
