@@ -172,6 +172,8 @@ class Jitted:
         return names, values, tuple(key)
 
     def _kind(self, name: str, value: Any) -> Any:
+        if type(value) is Traced:
+            return Traced  # the function becomes part of that trace, whatever the shape: asking for it would be a decision
         dtype = getattr(value, "dtype", None)
         if dtype is not None:
             return (dtype, *(n == 1 for n in value.shape))

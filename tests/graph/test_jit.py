@@ -292,6 +292,14 @@ def test_a_jitted_function_in_another_is_part_of_it() -> None:
     assert "1 kernel\n" in outer.explain(a(6))
 
 
+def test_a_jitted_function_in_one_that_is_compiled_ahead_of_time() -> None:
+    """It decides nothing about extents that are open."""
+    inner = mj.jit(lambda x: x * 2)
+    made = mj.jit(lambda x: inner(x[1:])).compile(mj.spec((None,), f32))
+    for n in (1, 2, 7):
+        close(made.run(a(n)), a(n)[1:] * 2)
+
+
 def test_any_name_will_do() -> None:
     f = mj.jit(lambda out, t0, kernel: (out + t0).max(axis=0) + kernel * t0)
     close(f(a(5), a(5), a(5)), (a(5) + a(5)).max(0) + a(5) * a(5))

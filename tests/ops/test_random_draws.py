@@ -258,6 +258,33 @@ def test_a_state_that_a_loop_carries(device: str) -> None:
     assert_same(found[1], state)
 
 
+def test_ahead_of_time_with_open_extents() -> None:
+    noisy = mj.jit(lambda x, s: mj.ops.dropout(x + random.normal(s, x.shape)[0], 0.25, s))
+    made = noisy.compile(mj.spec((None, None), mj.f32), mj.spec((None,), mj.u32))
+    x = np.ones((3, 5), np.float32)
+    want = mj.ops.dropout(x + random.normal(STATE, (3, 5))[0], 0.25, STATE)
+    for a, b in zip(made.run(x, STATE), want, strict=True):
+        assert_same(a, b)
+    with pytest.raises(mj.ShapeError, match="6"):
+        made.run(x, STATE[:3])
+
+
+def test_a_variable_keeps_the_state() -> None:
+    state = mj.Variable(STATE, "state")
+
+    @mj.jit
+    def noisy(x: Any) -> Any:
+        z, after = random.normal(state.value, x.shape)
+        state.assign(after)
+        return x + z
+
+    x, kept = np.ones(9, np.float32), STATE
+    for _ in range(2):
+        z, kept = random.normal(kept, 9)
+        assert_same(noisy(x), x + z)
+    assert_same(state.value, kept)
+
+
 def test_split_and_skip_in_a_trace(device: str) -> None:
     @mj.jit
     def both(state: Any, x: Any) -> Any:
