@@ -21,6 +21,7 @@ from . import (
     overhead,
     philox,
     reductions,
+    windows,
 )
 from .timing import Measured, Work, measure
 
@@ -30,6 +31,7 @@ WORKS: dict[str, Callable[[], Work]] = {
     "philox": philox.work,
     **normals.WORKS,
     "max_pool": max_pool.work,
+    **windows.WORKS,
     "matmul": cooperative.matmul,
     "sums": cooperative.sums,
     "histogram": cooperative.histogram,
