@@ -40,7 +40,7 @@ def pooled_back_anew(
                     v = u[n, c, top + ky, left + kx]
                     at = ky * size + kx if v > best else at
                     best = max(v, best)
-            total += g[n, c, oy, ox] if at == (y - top) * size + x_ - left else f32(0)
+            total += g[n, c, oy, ox] if at == (y - top) * size + x_ - left and x_ - left < size else f32(0)
     return total
 
 
