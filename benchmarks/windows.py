@@ -94,10 +94,11 @@ def conv(part: str, stride: int = 1) -> Work:
     options: dict[str, Any] = {"stride": stride, "padding": 1}
     y = np.asarray(ops.conv(x, w, **options))
     grad = rng.standard_normal(y.shape, np.float32)
+    small = grad / np.float32(1024)  # a sum of 25088 products
     ours: dict[str, Run] = {
         "forward": lambda: ops.conv(x, w, **options),
         "gradient by x": lambda: ops.conv_grad_input(grad, w, x.shape, **options),
-        "gradient by w": lambda: ops.conv_grad_weight(grad / 64, x, w.shape, **options),
+        "gradient by w": lambda: ops.conv_grad_weight(small, x, w.shape, **options),
     }
     peers: dict[str, Run] = {}
     try:
@@ -105,12 +106,12 @@ def conv(part: str, stride: int = 1) -> Work:
     except ImportError:
         pass
     else:
-        tx, tw, tg = (torch.from_numpy(a) for a in (x, w, grad))
+        tx, tw, tg, ts = (torch.from_numpy(a) for a in (x, w, grad, small))
         back = torch.nn.grad
         peers["torch"] = {
             "forward": lambda: torch.nn.functional.conv2d(tx, tw, **options),
             "gradient by x": lambda: back.conv2d_input(tx.shape, tw, tg, **options),
-            "gradient by w": lambda: back.conv2d_weight(tx, tw.shape, tg / 64, **options),
+            "gradient by w": lambda: back.conv2d_weight(tx, tw.shape, ts, **options),
         }[part]
     moved = x.nbytes + y.nbytes + w.nbytes
     return Work(f"conv 3×3 stride {stride}, {part}, 8×64×56×56 f32, 64 out", moved, ours[part], peers)
