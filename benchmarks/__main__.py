@@ -24,6 +24,7 @@ from . import (
     philox,
     recurrent,
     reductions,
+    windows,
 )
 from .timing import Measured, Work, measure
 
@@ -33,6 +34,7 @@ WORKS: dict[str, Callable[[], Work]] = {
     "philox": philox.work,
     **normals.WORKS,
     "max_pool": max_pool.work,
+    **windows.WORKS,
     "matmul": cooperative.matmul,
     "sums": cooperative.sums,
     "histogram": cooperative.histogram,
