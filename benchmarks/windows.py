@@ -107,7 +107,7 @@ def conv(part: str, stride: int = 1) -> Work:
         pass
     else:
         tx, tw, tg, ts = (torch.from_numpy(a) for a in (x, w, grad, small))
-        back = torch.nn.grad
+        back: Any = torch.nn.grad  # type: ignore[attr-defined,unused-ignore]
         peers["torch"] = {
             "forward": lambda: torch.nn.functional.conv2d(tx, tw, **options),
             "gradient by x": lambda: back.conv2d_input(tx.shape, tw, tg, **options),
