@@ -53,7 +53,8 @@ def test_sums(device: str, op: str, data: st.DataObject) -> None:
 def test_extremes_and_truth(device: str, op: str, data: st.DataObject) -> None:
     x = data.draw(arrays(True, empty=op in ("all", "any")))
     axis, keepdims = data.draw(st.sampled_from(AXES)), data.draw(st.booleans())
-    want = np.asarray(getattr(np, op)(x, axis=axes_of(axis), keepdims=keepdims))
+    with np.errstate(invalid="ignore"):  # a NaN among bfloat16
+        want = np.asarray(getattr(np, op)(x, axis=axes_of(axis), keepdims=keepdims))
     if op in ("all", "any") and axis == ():
         want = want.astype(np.bool_)
     assert_same(getattr(ops, op)(x, axis, keepdims=keepdims), want)
@@ -212,7 +213,7 @@ E = np.zeros((3, 0), np.float32)
         (lambda: ops.sum(X.astype(np.float64)), "no-f64", "float64"),
         (lambda: ops.sum(X, 2), "op-argument", "2 axes"),
         (lambda: ops.sum(X, (0, -2)), "op-argument", "twice"),
-        (lambda: ops.sum(X, dtype=np.float64), "op-dtype", "float64"),
+        (lambda: ops.sum(X, dtype=np.float64), "no-f64", "float64"),
         (lambda: ops.max(E), "op-shape", "axis 1"),
         (lambda: ops.max(X, nan="skip"), "op-argument", "'skip'"),
         (lambda: ops.argmin(E, 1), "op-shape", "axis 1"),

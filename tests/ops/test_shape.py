@@ -201,7 +201,7 @@ TRUE: Any = True
         (lambda: ops.coordinates((2, 3), 2), "op-argument", "2 axes"),
         (lambda: ops.arange(1, 5, 0), "op-argument", "0"),
         (lambda: ops.arange("a"), "op-argument", "'a'"),
-        (lambda: ops.arange(3, dtype=np.float64), "op-dtype", "float64"),
+        (lambda: ops.arange(3, dtype=np.float64), "no-f64", "float64"),
         (lambda: ops.linspace(0, 1, -1), "op-argument", "-1"),
     ],
 )  # fmt: skip
