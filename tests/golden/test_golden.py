@@ -109,7 +109,10 @@ def test_a_device_that_fails_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_half_done_case_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPS, ("pooling_torch", "max_pool1d"), lambda case: iter(()))
-    assert run.judge(CASES["pooling_torch-max1d"]) == ("failed", "nothing was computed for ['gx', 'idx', 'y']")
+    assert run.judge(CASES["pooling_torch-max1d"]) == (
+        "failed",
+        "nothing was computed for ['gx', 'idx', 'y']",
+    )
 
 
 def test_a_folder_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
