@@ -342,3 +342,22 @@ def test_what_is_read_inside_needs_no_border() -> None:
     assert "mj_reflect(" in outside
     assert inside.count("mj_reflect(") < outside.count("mj_reflect(")
     assert " == " not in inside.replace("inside ==", "")
+
+
+def test_an_index_that_several_statements_assign_is_told() -> None:
+    kernel = mj.kernel_from_text("""
+N = dims("N")
+
+@kernel
+def f(x: f32[N], at: i32[N]) -> f32[N]:
+    j = at[position()]
+    if j < 0:
+        j = j + N
+    return x[j] * 2
+""")
+    at = np.array([0, -1, 2], np.int32)
+    with pytest.raises(
+        mj.TypeFault, match="'x' is read at an index that several statements assign"
+    ) as caught:
+        mj.grad(lambda x: kernel(x, at).sum())(np.ones(3, np.float32))
+    assert caught.value.slug == "no-derivative"

@@ -15,10 +15,10 @@ from ...frozen import frozen
 from ...program import Uniform
 from .. import ir
 from ..bounds import Poly
-from ..expand import Expansion
+from ..expand import Expansion, NoDerivative
 from ..graph import Call, Count, Fill, Number
-from ..reads import MARK, Group, Reads, Space, groups, substituted
-from ..usage import walk
+from ..reads import MARK, Group, Read, Reads, Space, groups, substituted
+from ..usage import walk, walk_expressions
 from . import kernel
 from .body import Body
 from .instance import Instance
@@ -66,10 +66,21 @@ def analysed(composer: Composer, instance: Instance, node: Call, param: str) -> 
         attempt.keep = bool(unit.diagnostics)
         space = Space()
         found = reads_of(space, places).block(block)
-        own = groups([r for r in found if r.call.function == MARK + param], len(places))
+        reads = [r for r in found if r.call.function == MARK + param]
+        _refuse_assigned(block, reads, param)
+        own = groups(reads, len(places))
         limits = [unit.extent_poly(e) for e in spec.arrays[param].shape] if param in spec.arrays else []
         pairs = [_reached(composer, space, g, places, limits) for g in own]
     return Analysis(tuple(g for g, _ in pairs), tuple(r for _, r in pairs), unit.uniforms)
+
+
+def _refuse_assigned(block: Sequence[ir.Stmt], reads: Sequence[Read], param: str) -> None:
+    """An index that is a variable which several statements assign is no expression of positions."""
+    assigned = {s.var.number for s in walk(block) if isinstance(s, ir.Declare)}
+    for r in reads:
+        for e in (x for top in r.exprs for x in walk_expressions(top)):
+            if isinstance(e, ir.Read) and e.var.number in assigned:
+                raise NoDerivative(f"{param!r} is read at an index that several statements assign", r.span)
 
 
 def reads_of(space: Space, places: Sequence[Value]) -> Reads:
