@@ -256,11 +256,11 @@ class PlanLauncher:
         self._place = {n: k for k, n in enumerate(dict.fromkeys([*named, *handed]))}
         self._made = [a for a in (*plan.results, *plan.temporaries) if a.name not in handed]
         self._kept = results | {p.name for _, p in self._arrays}
-        # Numbers have places too: those that are passed, the turns of loops, constants.
-        counting: list[Any] = [p.name for _, p in self._scalars] + [r.turn for r in repeats if r.turn]
-        constants = [n for step in plan.programs for n in step.numbers if isinstance(n, tuple)]
-        self._number: dict[Any, int] = {n: k for k, n in enumerate(dict.fromkeys([*counting, *constants]))}
-        self._unpassed = [n if isinstance(n, tuple) else (0,) for n in self._number][len(self._scalars) :]
+        # Numbers have places too: those that are passed, the turns of loops, constants (1 is not 1.0, nor 0.0 -0.0).
+        counting = [p.name for _, p in self._scalars] + [r.turn for r in repeats if r.turn]
+        constants = {repr(n): n for step in plan.programs for n in step.numbers if isinstance(n, tuple)}
+        self._number = {n: k for k, n in enumerate(dict.fromkeys([*counting, *constants]))}
+        self._unpassed = [constants.get(n, (0,)) for n in self._number][len(self._scalars) :]
         self._geometries: dict[Any, _Geometry] = {}
         sizing: list[Extent] = [e for a in (*self._made, *(p for _, p in self._arrays)) for e in a.shape]
         sizing += [r.count for r in repeats if r.count is not None]
@@ -351,7 +351,7 @@ class PlanLauncher:
             dispatch, pack = launcher.bound(own) or (None, _packs_nothing)
             if dispatch is not None or step.zeroed or step.copied:  # a sum of nothing is 0
                 slots = tuple(self._place[n] for n in step.arrays)
-                numbers = tuple(self._number[n] for n in step.numbers)
+                numbers = tuple(self._number[n if isinstance(n, str) else repr(n)] for n in step.numbers)
                 zeroed = tuple(self._place[n] for n in step.zeroed)
                 copied = tuple((self._place[n], self._place[source]) for n, source in step.copied)
                 bound.append(_Run(launcher, dispatch, pack, slots, numbers, own, last, zeroed, copied, when))

@@ -87,8 +87,8 @@ def merged(graph: Graph, groups: Sequence[Group], own: Mapping[Ref, float]) -> l
         first = max((maker[r] + (r in elsewhere) for r in group.needs if r in maker), default=0)
         fitting = by_shape.setdefault(shape, [])
         products = _products(graph, group)
-        mergeable = (products or not group.stages) and shape != (Lit(0),)
-        mergeable = mergeable and (bool(products) or not is_own(graph, group.roots[0]))
+        apart = not products and (bool(group.stages) or is_own(graph, group.roots[0]))
+        mergeable = not apart and shape != (Lit(0),)
         at = (
             next((k for k in fitting if k >= first and _fit(graph, done[k], group, own)), None)
             if mergeable

@@ -245,6 +245,11 @@ class Launch:
     shape: Shape
 
 
+def call_key(kernel: Any, arguments: Iterable[tuple[str, Ref | tuple[int | float, ...]]]) -> Any:
+    """The key of a kernel with these arguments; constants by their text, since 0.0 is not -0.0."""
+    return kernel, tuple(of if isinstance(of, int) else repr(of) for _, of in arguments)
+
+
 @frozen
 class Launched:
     """What a `Launch` launches: a program, and what its extents are in the graph."""
@@ -439,8 +444,7 @@ class Graph:
     def lanes(self, ref: Ref) -> int:
         """How many numbers an element of a kernel of vectors has; 1 of any other node. They are the last axis here."""
         node = self.nodes[ref]
-        found = getattr(self.kernels[node.key], "lanes", 1) if isinstance(node, Call) else 1
-        return int(found)
+        return int(self.kernels[node.key].lanes) if isinstance(node, Call) else 1
 
     def extent(self, extent: Extent) -> Extent:
         """The extent, in the symbols that stand for all equal ones."""

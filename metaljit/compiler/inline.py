@@ -34,6 +34,7 @@ from .graph import (
     Ruled,
     Scatter,
     View,
+    call_key,
     operands,
 )
 
@@ -111,7 +112,7 @@ class Inline:
     def _call(self, node: Call | Launch) -> Call | Launch:
         """The same kernel; its key has the arguments in it, since their extents are its own."""
         given = tuple((name, self._new(v) if isinstance(v, int) else v) for name, v in node.arguments)
-        key = (node.key[0], tuple(v for _, v in given))
+        key = call_key(node.key[0], given)
         self.graph.kernels[key] = self.graph.kernels[node.key]
         return replace(node, key=key, arguments=given)
 

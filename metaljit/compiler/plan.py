@@ -231,7 +231,7 @@ def _part(graph: Graph, ref: Ref) -> int:
 
 
 def _number(graph: Graph, of: Ref | tuple[int | float, ...]) -> str | tuple[int | float, ...]:
-    """A grid kernel's scalar: a number of the call, or a constant."""
+    """A grid kernel's scalar: a number of the call, or a constant as lanes."""
     if isinstance(of, tuple):
         return of
     node = graph.nodes[of]

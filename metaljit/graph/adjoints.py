@@ -131,7 +131,7 @@ class _Derived:
         name = ("adjoint", self.node.key, what, tuple(n for n, _ in self.given))
 
         def call(arguments: Sequence[tuple[str, Any]]) -> g.Call:
-            key = (name, tuple(of for _, of in arguments))  # as `calls.record` makes them
+            key = g.call_key(name, arguments)
             graph.kernels[key] = called
             return g.Call(key, tuple(arguments), (dtype,), dtype, tuple(shape))
 

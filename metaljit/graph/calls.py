@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from ..compiler import graph as g
 from ..compiler.lower.instance import Instance, bound, instance
 from ..dtypes import Vec
 from ..extents import Extent, Lit, Sym, substituted
-from ..program import ArrayParam, Program, ScalarParam
+from ..program import Program, ScalarParam
 from ..runtime.arguments import scalar
 from ..source import Diagnostic, TypeFault
 from .traced import Size, Trace, Traced, user_span
@@ -22,27 +22,17 @@ if TYPE_CHECKING:
 
 
 def record(kernel: Kernel, values: Sequence[Any], arguments: dict[str, Argument], key: Any) -> Any:
-    """The results of a map kernel on traced arrays. `values` are those of its parameters."""
+    """The results of a kernel on traced arrays. `values` are those of its parameters."""
     trace = next(v for v in values if isinstance(v, Traced)).trace
     made = instance(kernel.definition.tree, kernel.definition.text.resolve, arguments)
     if made.signature.is_grid:
         return _launched(trace, kernel, made, values, key)
-    given: list[tuple[str, Any]] = []
-    shapes: dict[str, g.Shape] = {}
-    numbers: dict[str, Extent] = {}
-    for p, value in zip(made.signature.params, values, strict=True):
-        if p.kind == "array":
-            array = value if isinstance(value, Traced) else trace.lifted(np.asarray(value))
-            given.append((p.name, array.ref))
-            shapes[p.name] = array.extents
-        elif p.kind == "scalar":
-            given.append((p.name, _scalar(trace, value, made.spec.scalars[p.name])))
-            numbers |= _as_extent(p.name, value)
-    span = user_span()
-    extents = bound(made, trace.graph, shapes, numbers, span)
+    scalars = made.spec.scalars
+    given, extents = _given(
+        trace, made, kernel, values, lambda name, value: _scalar(trace, value, scalars[name])
+    )
     made = made.within(extents)
-    refs = tuple(ref for _, ref in given)
-    name = (key, refs)
+    name = g.call_key(key, given)
     trace.graph.kernels[name] = made
     types = tuple(r.element.scalar for r in made.spec.results)
     call = trace.node(g.Call(name, tuple(given), types, types[0], made.shape))
@@ -53,22 +43,12 @@ def record(kernel: Kernel, values: Sequence[Any], arguments: dict[str, Argument]
 
 def _launched(trace: Trace, kernel: Kernel, made: Instance, values: Sequence[Any], key: Any) -> Any:
     """The arrays that a grid kernel writes: those declared `Out`, and changed copies of those declared `InOut`."""
-    program, span = kernel.program(*values), user_span()
-    given: list[tuple[str, Any]] = []
-    shapes: dict[str, g.Shape] = {}
-    numbers: dict[str, Extent] = {}
-    passed = [p for p in program.params if isinstance(p, ScalarParam) or p.role != "out"]
-    brought = [v for v, q in zip(values, kernel.parameters, strict=True) if q.kind != "const"]
-    for p, value in zip(passed, brought, strict=True):
-        if isinstance(p, ArrayParam):
-            array = value if isinstance(value, Traced) else trace.lifted(np.asarray(value))
-            given.append((p.name, array.ref))
-            shapes[p.name] = array.extents
-        else:
-            given.append((p.name, _launch_scalar(program, p, value)))
-            numbers |= _as_extent(p.name, value)
-    extents = bound(made, trace.graph, shapes, numbers, span)
-    name = (key, tuple(of for _, of in given))
+    program = kernel.program(*values)
+    scalars = {p.name: p for p in program.params if isinstance(p, ScalarParam)}
+    given, extents = _given(
+        trace, made, kernel, values, lambda name, value: _launch_scalar(program, scalars[name], value)
+    )
+    name = g.call_key(key, given)
     trace.graph.kernels[name] = g.Launched(program, extents)
     types = tuple(a.dtype for a in program.outputs)
     written = [
@@ -81,6 +61,28 @@ def _launched(trace: Trace, kernel: Kernel, made: Instance, values: Sequence[Any
         for k, (t, shape) in enumerate(zip(types, written, strict=True))
     )
     return parts if len(parts) > 1 else parts[0]
+
+
+def _given(
+    trace: Trace,
+    made: Instance,
+    kernel: Kernel,
+    values: Sequence[Any],
+    number: Callable[[str, Any], Any],
+) -> tuple[list[tuple[str, Any]], Mapping[str, Extent]]:
+    """The arguments of a call as nodes, `number` giving those of its scalars, and what its extents are in the graph."""
+    given: list[tuple[str, Any]] = []
+    shapes: dict[str, g.Shape] = {}
+    numbers: dict[str, Extent] = {}
+    for p, value in zip(kernel.parameters, values, strict=True):
+        if p.kind == "scalar":
+            given.append((p.name, number(p.name, value)))
+            numbers |= _as_extent(p.name, value)
+        elif p.kind != "const":
+            array = value if isinstance(value, Traced) else trace.lifted(np.asarray(value))
+            given.append((p.name, array.ref))
+            shapes[p.name] = array.extents
+    return given, bound(made, trace.graph, shapes, numbers, user_span())
 
 
 def _launch_scalar(program: Program, p: ScalarParam, value: Any) -> Any:

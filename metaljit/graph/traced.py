@@ -65,9 +65,8 @@ class Trace:
         """One extent for two that have to be equal: ShapeError now or at the call where they are not."""
         found = self.graph.equate(a, b, why, user_span())
         if isinstance(a, Lit) or isinstance(b, Lit):  # what a call that does not fit says would not name both
-            m, n = (
-                evaluate(e, self.env or {}) if symbols(e) <= (self.env or {}).keys() else None for e in (a, b)
-            )
+            known = self.env or {}
+            m, n = (evaluate(e, known) if symbols(e) <= known.keys() else None for e in (a, b))
             if m is not None and n is not None and m != n:
                 fault("shape-mismatch", f"{m} is not {n}: {why}", error=ShapeError)
         return found

@@ -168,3 +168,23 @@ def test_shapes_that_do_not_fit_are_told() -> None:
     with pytest.raises(mj.MetaljitError):
         mj.jit(lambda x: COUNTS(x, x))(a(3))
     np.testing.assert_array_equal(f(np.zeros(3, np.int32), np.zeros(3, np.uint32)), [])
+
+
+def test_constants_that_are_equal_are_not_one() -> None:
+    """1 is not 1.0 where numbers are packed, and 0.0 not -0.0."""
+    kernel = mj.kernel_from_text(
+        HEAD
+        + """
+@kernel(grid="ceil_div(N, 64)", threadgroup=64)
+def scaled(u: f32[N], by: f32, n: i32, out: Out[f32[N]]):
+    i = global_index()
+    if i < N:
+        out[i] = u[i] * by * f32(n)
+"""
+    )
+    x = np.ones(3, np.float32)
+    first, second = mj.jit(lambda x: (kernel(x, 1.0, 2), kernel(x, 2.0, 1)))(x)
+    assert first.tolist() == second.tolist() == [2, 2, 2]
+    plus, minus = mj.jit(lambda x: (kernel(x, 0.0, 1), kernel(x, -0.0, 1)))(x)
+    assert not np.signbit(plus).any()
+    assert np.signbit(minus).all()

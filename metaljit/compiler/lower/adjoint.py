@@ -58,6 +58,11 @@ class Adjoint:
     number: int = 0
 
     @property
+    def lanes(self) -> int:
+        """A derivative by a vector is one of its lanes."""
+        return 1
+
+    @property
     def function(self) -> tree.Function:
         made = self.primal.function
         return replace(made, name=f"{made.name}_by_{self.param}")
