@@ -37,7 +37,7 @@ def _lines(e: Entry) -> Iterator[str]:
         yield ""
         yield from (f"  {click.style(name, bold=True)}: {text}" for name, text in e.parameters)
     yield from (f"\n{note}" for note in e.notes)
-    if e.compare:
-        yield "\nCompare: " + "; ".join(f"{library} {names}" for library, names in e.compare) + "."
+    if e.compared:
+        yield f"\n{e.compared}"
     if e.example:
         yield f"\n{e.example}"

@@ -34,6 +34,12 @@ class Entry:
     example: str
 
     @property
+    def compared(self) -> str:
+        """Other libraries' names on one line; "" where there are none."""
+        listed = "; ".join(f"{library} {names}" for library, names in self.compare)
+        return f"Compare: {listed}." if listed else ""
+
+    @property
     def first_sentence(self) -> str:
         return re.split(r"(?<=[.:])\s", self.summary, maxsplit=1)[0].rstrip(":.") + "."
 
@@ -139,8 +145,8 @@ def _section(e: Entry) -> list[str]:
         lines += ["", *(f"- `{name}`: {text}" for name, text in e.parameters)]
     for note in e.notes:
         lines += ["", note]
-    if e.compare:
-        lines += ["", "Compare: " + "; ".join(f"{library} {names}" for library, names in e.compare) + "."]
+    if e.compared:
+        lines += ["", e.compared]
     if e.example:
         lines += ["", "```pycon", e.example, "```"]
     return lines

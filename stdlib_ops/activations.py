@@ -8,10 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
-from metaljit.stdlib_ops.operands import FLOATS, Operand, check_array, positive, refuse
-
-_NUMBERS = (u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
+from metaljit.stdlib_ops.operands import FLOATS, NUMBERS, Operand, check_array, positive, refuse
 
 
 def relu(x: Operand) -> Any:
@@ -29,7 +26,7 @@ def relu(x: Operand) -> Any:
         >>> ops.relu(np.array([-1, 0, 2], np.float32))
         array([0., 0., 2.], dtype=float32)
     """
-    check_array("relu", "x", x, _NUMBERS, "numbers")
+    check_array("relu", "x", x, NUMBERS, "numbers")
     return mj.stdlib.activations.relu(x)
 
 

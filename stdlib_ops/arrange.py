@@ -13,13 +13,20 @@ import numpy as np
 
 import metaljit as mj
 from metaljit.graph.context import current_trace
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
+from metaljit.lang import i32
 from metaljit.stdlib_ops.gather import ELEMENTS, check_indices
-from metaljit.stdlib_ops.operands import Operand, axis_of, check_array, dtype_of, refuse, whole
+from metaljit.stdlib_ops.operands import (
+    FLOATS,
+    NUMBERS,
+    Operand,
+    axis_of,
+    check_array,
+    dtype_of,
+    refuse,
+    whole,
+)
 
-_NUMBERS = (u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
-_INTEGERS = _NUMBERS[:8]
-_FLOATS = _NUMBERS[8:]
+_INTEGERS = NUMBERS[:8]
 
 
 def concatenate(arrays: Sequence[Operand], axis: int = 0, *, interleave: bool = False) -> Any:
@@ -257,7 +264,7 @@ def coordinates(shape: Sequence[int], axis: int, *, dtype: Any = np.int32) -> An
     """
     op = "coordinates"
     extents = tuple(n if hasattr(n, "extent") else whole(op, "shape", n, 0) for n in shape)
-    kind, k = dtype_of(op, dtype, _NUMBERS), axis_of(op, axis, len(extents))
+    kind, k = dtype_of(op, dtype, NUMBERS), axis_of(op, axis, len(extents))
     along = _line(_places(extents[k]), kind.type(0), kind.type(1), kind)
     one = along.reshape([n if j == k else 1 for j, n in enumerate(extents)])
     found = np.broadcast_to(one, extents)
@@ -286,7 +293,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) ->
     if step == 0 or step != step:
         refuse("arange", f"`step` is {step}")
     are_whole = all(isinstance(v, int | np.integer) for v in (first, last, step))
-    kind = dtype_of("arange", (np.int32 if are_whole else np.float32) if dtype is None else dtype, _NUMBERS)
+    kind = dtype_of("arange", (np.int32 if are_whole else np.float32) if dtype is None else dtype, NUMBERS)
     count = -((first - last) // step) if are_whole else ceil((last - first) / step)
     return _line(_places(max(int(count), 0)), *_scalars(kind, first, step), kind)
 
@@ -308,7 +315,7 @@ def linspace(
         >>> print(ops.linspace(0, 1, 5))
         [0.   0.25 0.5  0.75 1.  ]
     """
-    kind, count = dtype_of("linspace", dtype, _FLOATS), whole("linspace", "num", num, 0)
+    kind, count = dtype_of("linspace", dtype, FLOATS), whole("linspace", "num", num, 0)
     parts = count - 1 if endpoint else count
     step = (stop - start) / max(parts, 1)
     ends = (np.float32(start), np.float32(stop), np.float32(step))

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bool_, i8, i16, i32, i64, u8, u16, u32, u64
+from metaljit.lang import bool_, u8, u16, u32
 from metaljit.stdlib_ops.gather import as_three
 from metaljit.stdlib_ops.operands import (
+    INTEGERS,
     Operand,
     axis_of,
     check_array,
@@ -24,8 +25,6 @@ from metaljit.stdlib_ops.operands import (
     viewed,
     whole,
 )
-
-_INTEGERS = (u8, u16, u32, u64, i8, i16, i32, i64)
 
 
 def hamming_distance(
@@ -53,7 +52,7 @@ def hamming_distance(
     kind = dtype_of("hamming_distance", dtype, (u32, u16))
     least = 2 if pairwise else 1
     for name, x in (("a", a), ("b", b)):
-        check_array("hamming_distance", name, x, _INTEGERS, "integers")
+        check_array("hamming_distance", name, x, INTEGERS, "integers")
         if len(x.shape) < least:
             refuse("hamming_distance", f"`{name}` has shape {x.shape} and needs at least {least} axes",
                    f"add one: `{name}[None, :]`" if len(x.shape) else "", "op-shape", mj.ShapeError)  # fmt: skip
@@ -93,7 +92,7 @@ def bitwise_count(x: Operand) -> Any:
         >>> print(ops.bitwise_count(np.array([0, 5, 255, -1])))
         [0 2 8 1]
     """
-    check_array("bitwise_count", "x", x, _INTEGERS, "integers")
+    check_array("bitwise_count", "x", x, INTEGERS, "integers")
     return mj.stdlib.bits.count(x)
 
 
@@ -112,7 +111,7 @@ def packbits(x: Operand, axis: int | None = None, *, bitorder: str = "big") -> A
         >>> print(ops.packbits(np.array([1, 0, 0, 0, 0, 0, 1, 1, 1], np.uint8)))
         [131 128]
     """
-    check_array("packbits", "x", x, (bool_, *_INTEGERS), "integers or bools")
+    check_array("packbits", "x", x, (bool_, *INTEGERS), "integers or bools")
     return _along(
         "packbits", x, axis, bitorder, lambda three: mj.stdlib.bits.packed(three, bitorder == "little")
     )

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.stdlib_ops.image import FLOATS, bell
-from metaljit.stdlib_ops.operands import Operand, check_array, refuse
+from metaljit.stdlib_ops.image import bell
+from metaljit.stdlib_ops.operands import FLOATS, Operand, check_array, refuse
 from metaljit.stdlib_ops.stencil_windows import MODES
 
 _INTEGERS = (mj.lang.u8, mj.lang.u16)

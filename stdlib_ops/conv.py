@@ -18,11 +18,8 @@ import numpy as np
 
 import metaljit as mj
 from metaljit.graph.views import windows
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
-from metaljit.stdlib_ops.operands import Operand, check_array, lengths, refuse, whole
+from metaljit.stdlib_ops.operands import NUMBERS, Operand, check_array, lengths, refuse, whole
 from metaljit.stdlib_ops.windows import Padding, Window, letters_of, windows_of
-
-_NUMBERS = (u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
 
 
 def conv(
@@ -66,7 +63,7 @@ def conv(
          [ 7.  8.  9.]]
     """
     op = "conv"
-    check_array(op, "x", x, _NUMBERS, "numbers")
+    check_array(op, "x", x, NUMBERS, "numbers")
     plan = _plan(op, "x", x, "w", w, layout, weight_layout, groups, len(x.shape))
     plan = plan.over(op, x.shape, w.shape, stride, padding, dilation)
     plan.check_weights(op, x.shape, w.shape)
@@ -112,7 +109,7 @@ def conv_grad_input(
          [ 0. -3. -4.]]
     """
     op = "conv_grad_input"
-    check_array(op, "grad", grad, _NUMBERS, "numbers")
+    check_array(op, "grad", grad, NUMBERS, "numbers")
     given = lengths(op, "shape", shape)
     plan = _plan(op, "grad", grad, "w", w, layout, weight_layout, groups, len(given))
     plan = plan.over(op, given, w.shape, stride, padding, dilation)
@@ -154,8 +151,8 @@ def conv_grad_weight(
          [67. 77.]]
     """
     op = "conv_grad_weight"
-    check_array(op, "grad", grad, _NUMBERS, "numbers")
-    check_array(op, "x", x, _NUMBERS, "numbers")
+    check_array(op, "grad", grad, NUMBERS, "numbers")
+    check_array(op, "x", x, NUMBERS, "numbers")
     given = lengths(op, "shape", shape)
     plan = _plan(op, "grad", grad, "x", x, layout, weight_layout, groups, len(x.shape))
     plan = plan.over(op, x.shape, given, stride, padding, dilation)
@@ -245,7 +242,7 @@ class _Plan:
 def _plan(
     op: str, a: str, x: Any, b: str, w: Any, layout: Any, weight_layout: Any, groups: Any, rank: int
 ) -> _Plan:
-    check_array(op, b, w, _NUMBERS, "numbers")
+    check_array(op, b, w, NUMBERS, "numbers")
     _same_dtype(op, a, x, b, w)
     letters = letters_of(op, layout, rank)
     if "N" not in letters or "C" not in letters:
@@ -263,7 +260,7 @@ def _plan(
 
 
 def _same_dtype(op: str, a: str, x: Any, b: str, y: Any) -> None:
-    check_array(op, b, y, _NUMBERS, "numbers")
+    check_array(op, b, y, NUMBERS, "numbers")
     if x.dtype != y.dtype:
         refuse(op, f"`{a}` is {x.dtype.name} and `{b}` is {y.dtype.name}; both have one dtype",
                f"convert one: `{b}.astype(…)`", "op-dtype", mj.TypeFault)  # fmt: skip

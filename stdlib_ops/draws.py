@@ -18,7 +18,7 @@ import numpy as np
 import metaljit as mj
 from metaljit.graph.context import current_trace
 from metaljit.lang import bf16, f16, f32
-from metaljit.stdlib_ops.operands import Operand, check_array, refuse, viewed, whole
+from metaljit.stdlib_ops.operands import Operand, check_array, is_traced, refuse, viewed, whole
 from metaljit.stdlib_ops.seeds import check_state
 
 FLOATS = (f32, f16, bf16)
@@ -118,7 +118,7 @@ def any_whole(op: str, name: str, value: Any) -> int:
 def entered(x: Any) -> Any:
     """The array as one of the trace, if one is running."""
     trace = current_trace()
-    if trace is None or hasattr(x, "__metaljit_traced__"):
+    if trace is None or is_traced(x):
         return x
     return trace.lifted(x if isinstance(x, mj.Array) else np.asarray(x))
 

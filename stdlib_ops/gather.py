@@ -13,10 +13,19 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, bool_, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
-from metaljit.stdlib_ops.operands import Operand, axis_of, check_array, is_traced, refuse, viewed, whole
+from metaljit.lang import bool_, i32, i64
+from metaljit.stdlib_ops.operands import (
+    NUMBERS,
+    Operand,
+    axis_of,
+    check_array,
+    is_traced,
+    refuse,
+    viewed,
+    whole,
+)
 
-ELEMENTS = (bool_, u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
+ELEMENTS = (bool_, *NUMBERS)
 _RANGES = ("zero", "clip", "error")
 
 

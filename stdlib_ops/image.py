@@ -15,12 +15,19 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64
-from metaljit.stdlib_ops.operands import Operand, axes_of, check_array, refuse, whole
-from metaljit.stdlib_ops.stencil_windows import MODES, NUMBERS, windows
+from metaljit.stdlib_ops.operands import (
+    FLOATS,
+    NUMBERS,
+    SIGNED,
+    Operand,
+    axes_of,
+    check_array,
+    is_float,
+    refuse,
+    whole,
+)
+from metaljit.stdlib_ops.stencil_windows import MODES, windows
 
-FLOATS = (f16, bf16, f32)
-_SIGNED = (*FLOATS, i8, i16, i32, i64)
 _LONGEST_NETWORK = 1024  # comparisons; unrolled
 _MOST_TAPS = 1024
 _MOST_BINS = 4096
@@ -134,7 +141,7 @@ def prewitt(x: Operand, axis: int | None = None, *, mode: str = "reflect", value
 
 def _steepness(op: str, x: Any, axis: Any, mode: str, value: Any, smooth: tuple[int, ...]) -> Any:
     what = "floats" if axis is None else "floats or signed integers"
-    check_array(op, "x", x, FLOATS if axis is None else _SIGNED, what)
+    check_array(op, "x", x, FLOATS if axis is None else SIGNED, what)
     _checked(op, x, mode, None)
     rank = len(x.shape)
     if axis is None:
@@ -144,7 +151,7 @@ def _steepness(op: str, x: Any, axis: Any, mode: str, value: Any, smooth: tuple[
 
 @mj.jit(static=["mode", "axis", "smooth"])
 def _derivative(x: Any, value: Any, mode: str, axis: int, smooth: tuple[int, ...]) -> Any:
-    y = x.astype(np.float32) if _is_float(x) else x
+    y = x.astype(np.float32) if is_float(x.dtype) else x
     y = mj.stdlib.image.combined(y, (-1, 0, 1), mode, value, axis)
     for k in range(x.ndim):
         if k != axis:
@@ -410,7 +417,7 @@ def histogram(x: Operand, bins: int = 256, *, limits: tuple[float, float] | None
     if count > _MOST_BINS:
         refuse("histogram", f"`bins` is {count}, and at most {_MOST_BINS} are taken")
     if limits is None:
-        if _is_float(x):
+        if is_float(x.dtype):
             refuse("histogram", "floats are counted in intervals", "pass limits=(low, high)")
         low, high = 0.0, 1.0
     else:
@@ -421,10 +428,6 @@ def histogram(x: Operand, bins: int = 256, *, limits: tuple[float, float] | None
 
 
 # ---- what filters share ----
-
-
-def _is_float(x: Any) -> bool:
-    return any(x.dtype == t.numpy for t in FLOATS)
 
 
 def _checked(op: str, x: Any, mode: Any, axes: Any) -> tuple[int, ...]:

@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32
 from metaljit.stdlib_ops.gather import ELEMENTS
-from metaljit.stdlib_ops.operands import Operand, check_array, refuse
-
-_FLOATS = (f16, bf16, f32)
+from metaljit.stdlib_ops.operands import FLOATS, Operand, check_array, refuse
 
 
 def matmul(a: Operand, b: Operand) -> Any:
@@ -104,7 +101,7 @@ def gram(x: Operand, *, normalize: bool = False) -> Any:
         [[ 5. 11.]
          [11. 25.]]
     """
-    check_array("gram", "x", x, _FLOATS, "floats")
+    check_array("gram", "x", x, FLOATS, "floats")
     if len(x.shape) < 2:
         refuse(
             "gram", f"`x` has shape {tuple(x.shape)}, and two axes are needed", "", "op-shape", mj.ShapeError

@@ -13,10 +13,18 @@ from typing import Any, Literal
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
-from metaljit.stdlib_ops.operands import FLOATS, Operand, axes_of, check_array, number, refuse, whole
+from metaljit.stdlib_ops.operands import (
+    FLOATS,
+    NUMBERS,
+    Operand,
+    axes_of,
+    check_array,
+    is_float,
+    number,
+    refuse,
+    whole,
+)
 
-_TARGETS = (u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
 Axes = tuple[int, ...]
 
 
@@ -193,14 +201,14 @@ def _checked(
 ) -> tuple[int, str, float]:
     """The axis of the classes, the reduction and the smoothing."""
     check_array(op, "x", x, FLOATS, "floats")
-    check_array(op, "target", target, _TARGETS, "classes as integers, or probabilities as floats")
+    check_array(op, "target", target, NUMBERS, "classes as integers, or probabilities as floats")
     rank = len(x.shape)
     if not rank:
         refuse(op, "`x` has no axis for the classes", "", "op-shape", mj.ShapeError)
     (at,) = axes_of(op, min(1, rank - 1) if axis is None else axis, rank)
-    right = tuple(x.shape) if _is_float(target) else tuple(e for k, e in enumerate(x.shape) if k != at)
+    right = tuple(x.shape) if is_float(target.dtype) else tuple(e for k, e in enumerate(x.shape) if k != at)
     if len(target.shape) != len(right) or any(a != b for a, b in zip(target.shape, right, strict=True)):
-        what = "probabilities" if _is_float(target) else "classes"
+        what = "probabilities" if is_float(target.dtype) else "classes"
         refuse(op, f"`target` has {what} of shape {tuple(target.shape)}, and {right} is due for `x` of shape "
                f"{tuple(x.shape)} with the classes along axis {at}", "", "op-shape", mj.ShapeError)  # fmt: skip
     if weight is not None:
@@ -212,10 +220,6 @@ def _checked(
         refuse(op, f"`reduction` is 'none', 'mean' or 'sum', not {reduction!r}")
     spread = number(op, "label_smoothing", smoothing, lambda v: 0 <= v <= 1, "a number from 0 to 1")
     return at, reduction, spread
-
-
-def _is_float(x: Any) -> bool:
-    return any(x.dtype == t.numpy for t in FLOATS)
 
 
 @mj.jit(static=["axis", "reduction", "smoothing", "ignored", "keepdims", "scores"])
@@ -234,7 +238,7 @@ def _loss(
     cost = -(_log_softmax_rule((axis,))(wide) if scores else wide)
     if weight is not None:
         weight = weight.astype(np.float32)
-    if _is_float(target):
+    if is_float(target.dtype):
         hit, counts, weights = target.astype(np.float32), None, None
         losses = _weighted(cost, weight, axis) * hit
     else:

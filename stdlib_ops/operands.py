@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32
+from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
 
 Operand: TypeAlias = "NDArray[Any] | mj.Array"
+INTEGERS = (u8, u16, u32, u64, i8, i16, i32, i64)
 FLOATS = (f16, bf16, f32)
+NUMBERS = (*INTEGERS, *FLOATS)
+SIGNED = (*FLOATS, i8, i16, i32, i64)
 
 
 def refuse(
@@ -113,6 +116,11 @@ def positive(op: str, name: str, value: Any) -> float:
 def is_traced(x: Any) -> bool:
     """Whether it is an array of a function that is being traced."""
     return hasattr(x, "__metaljit_traced__")
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether it is one of `FLOATS`."""
+    return any(dtype == t.numpy for t in FLOATS)
 
 
 def axes_of(op: str, given: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ import metaljit as mj
 from metaljit.graph import trees
 from metaljit.lang import f32, i32
 from metaljit.stdlib_ops import optim_steps as steps
-from metaljit.stdlib_ops.operands import FLOATS, check_array, number, refuse
+from metaljit.stdlib_ops.operands import FLOATS, check_array, is_traced, number, refuse
 
 Tree = Any  # nested containers of arrays
 State = dict[str, Any]
@@ -76,7 +76,7 @@ def optimizer_state(optimizer: str, params: Tree, **options: bool) -> State:
 
 
 def _zeros(x: Any) -> Any:
-    if hasattr(x, "__metaljit_traced__"):
+    if is_traced(x):
         return np.zeros_like(x, dtype=np.float32)
     made = np.zeros(x.shape, np.float32)
     return mj.asarray(made, device=x.device) if isinstance(x, mj.Array) else made

@@ -7,8 +7,8 @@ from typing import Any
 
 import metaljit as mj
 from metaljit.lang import bool_
-from metaljit.stdlib_ops.operands import Operand, check_array, refuse, whole
-from metaljit.stdlib_ops.stencil_windows import NUMBERS, modes_of
+from metaljit.stdlib_ops.operands import NUMBERS, Operand, check_array, refuse, whole
+from metaljit.stdlib_ops.stencil_windows import modes_of
 
 SHORTENED = {"mps_periodic": False, "mps_antiperiodic": True}
 _NEGATED = ("antiperiodic", "mps_antiperiodic")

@@ -12,8 +12,8 @@ from math import prod
 from typing import Any, Literal
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
-from metaljit.stdlib_ops.operands import Operand, check_array, is_traced, lengths, refuse
+from metaljit.lang import i32, i64
+from metaljit.stdlib_ops.operands import NUMBERS, Operand, check_array, is_traced, lengths, refuse
 from metaljit.stdlib_ops.windows import (
     MOST_AXES,
     Padding,
@@ -24,7 +24,6 @@ from metaljit.stdlib_ops.windows import (
     windows_of,
 )
 
-_NUMBERS = (u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
 INDEX_MODES = tuple(f"{scope}_{n}d" for scope in ("global", "local") for n in (1, 2, 3, 4))
 
 
@@ -75,7 +74,7 @@ def max_pool(
         >>> print(values, indices)
         [[5. 8.]] [[1 6]]
     """
-    check_array("max_pool", "x", x, _NUMBERS, "numbers")
+    check_array("max_pool", "x", x, NUMBERS, "numbers")
     rank = len(x.shape)
     axes = windowed_axes("max_pool", layout, rank)
     pool = windows_of("max_pool", x.shape, axes, size, stride, padding, dilation, ceil_mode)
@@ -136,7 +135,7 @@ def max_pool_grad(
          [0. 3. 4.]]
     """
     op = "max_pool_grad"
-    check_array(op, "grad", grad, _NUMBERS, "numbers")
+    check_array(op, "grad", grad, NUMBERS, "numbers")
     given = lengths(op, "shape", shape)
     axes = windowed_axes(op, layout, len(given))
     pool = windows_of(op, given, axes, size, stride, padding, dilation, ceil_mode)
@@ -185,7 +184,7 @@ def max_unpool(
          [0. 0. 8. 0.]]
     """
     op = "max_unpool"
-    check_array(op, "x", x, _NUMBERS, "numbers")
+    check_array(op, "x", x, NUMBERS, "numbers")
     axes = windowed_axes(op, layout, len(x.shape))
     pool = _unpooled(op, x.shape, axes, size, stride, padding, dilation, output_size)
     counted = _indexing(op, mode, pool)

@@ -12,11 +12,8 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32
-from metaljit.stdlib_ops.operands import Operand, check_array, is_traced, lengths, refuse
+from metaljit.stdlib_ops.operands import FLOATS, Operand, check_array, is_traced, lengths, refuse
 from metaljit.stdlib_ops.windows import Padding, Windows, windowed_axes, windows_of
-
-_FLOATS = (f16, bf16, f32)
 
 
 def avg_pool(
@@ -55,7 +52,7 @@ def avg_pool(
         [[3. 4.]
          [6. 7.]]
     """
-    check_array("avg_pool", "x", x, _FLOATS, "floats")
+    check_array("avg_pool", "x", x, FLOATS, "floats")
     axes = windowed_axes("avg_pool", layout, len(x.shape))
     pool = windows_of("avg_pool", x.shape, axes, size, stride, padding, dilation, ceil_mode)
     division = _division("avg_pool", pool, count_include_pad, divisor_override)
@@ -98,7 +95,7 @@ def avg_pool_grad(
          [0.75 1.75 1.  ]]
     """
     op = "avg_pool_grad"
-    check_array(op, "grad", grad, _FLOATS, "floats")
+    check_array(op, "grad", grad, FLOATS, "floats")
     given = lengths(op, "shape", shape)
     axes = windowed_axes(op, layout, len(given))
     pool = windows_of(op, given, axes, size, stride, padding, dilation, ceil_mode)
@@ -136,7 +133,7 @@ def l2_pool(
         >>> print(ops.l2_pool(x, 2, stride=1, layout="HW").round(3))
         [[ 5.    12.649]]
     """
-    check_array("l2_pool", "x", x, _FLOATS, "floats")
+    check_array("l2_pool", "x", x, FLOATS, "floats")
     axes = windowed_axes("l2_pool", layout, len(x.shape))
     pool = windows_of("l2_pool", x.shape, axes, size, stride, padding, dilation, ceil_mode)
 

@@ -13,12 +13,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
 from metaljit.stdlib_ops.gather import ELEMENTS
-from metaljit.stdlib_ops.operands import Operand, axes_of, axis_of, check_array, dtype_of, refuse, whole
+from metaljit.stdlib_ops.operands import (
+    FLOATS,
+    NUMBERS,
+    Operand,
+    axes_of,
+    axis_of,
+    check_array,
+    dtype_of,
+    refuse,
+    whole,
+)
 
-_NUMBERS = (u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
-_FLOATS = (f16, bf16, f32)
 Axes: TypeAlias = int | Sequence[int] | None
 
 
@@ -216,7 +223,7 @@ def logsumexp(x: Operand, axis: Axes = None, *, keepdims: bool = False) -> Any:
         >>> print(ops.logsumexp(np.array([1000, 1000], np.float32)).round(3))
         1000.693
     """
-    check_array("logsumexp", "x", x, _FLOATS, "floats")
+    check_array("logsumexp", "x", x, FLOATS, "floats")
     axes = axes_of("logsumexp", axis, len(x.shape))
     _check_filled("logsumexp", x, axes)
     return _logsumexp(x, axes, bool(keepdims))
@@ -288,7 +295,7 @@ def _like(found: Any, x: Any, kind: Any) -> Any:
 def _arguments(op: str, x: Any, axis: Axes, dtype: Any = None) -> tuple[tuple[int, ...], Any]:
     """The axes, and the dtype that was asked for."""
     check_array(op, "x", x, ELEMENTS, "numbers or bools")
-    kind = None if dtype is None else dtype_of(op, dtype, _NUMBERS)
+    kind = None if dtype is None else dtype_of(op, dtype, NUMBERS)
     return axes_of(op, axis, len(x.shape)), kind
 
 

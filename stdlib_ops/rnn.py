@@ -13,11 +13,9 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32
-from metaljit.stdlib_ops.operands import Operand, check_array, refuse
+from metaljit.stdlib_ops.operands import FLOATS, Operand, check_array, refuse
 from metaljit.stdlib_ops.recurrence import ACTIVATIONS, Cell, Walk, gru_cell, lstm_cell, rnn_cell
 
-_FLOATS = (f16, bf16, f32)
 Weights: TypeAlias = "Operand | Sequence[Operand]"  # of one direction, or of both
 
 
@@ -256,7 +254,7 @@ class _Layer:
         return given
 
     def _array(self, name: str, value: Any, x: Operand) -> None:
-        check_array(self.op, name, value, _FLOATS, "floats")
+        check_array(self.op, name, value, FLOATS, "floats")
         if value.dtype != x.dtype:
             refuse(self.op, f"`{name}` is {value.dtype.name} and `x` is {x.dtype.name}; all arrays have one dtype",
                    f"convert it: `{name}.astype(x.dtype)`", "op-dtype", mj.TypeFault)  # fmt: skip

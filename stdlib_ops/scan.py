@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
 from metaljit.stdlib_ops.gather import ELEMENTS, as_three
-from metaljit.stdlib_ops.operands import FLOATS, Operand, axis_of, check_array, dtype_of
+from metaljit.stdlib_ops.operands import NUMBERS, Operand, axis_of, check_array, dtype_of, is_float
 
-_NUMBERS = (u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
 BLOCK = 16
 
 
@@ -37,7 +35,7 @@ def cumsum(
         >>> print(ops.cumsum(x), ops.cumsum(x, exclusive=True, reverse=True))
         [3 4 6] [3 2 0]
     """
-    kind = None if dtype is None else dtype_of("cumsum", dtype, _NUMBERS)
+    kind = None if dtype is None else dtype_of("cumsum", dtype, NUMBERS)
     return _cumulative("cumsum", "sum", x, axis, exclusive, reverse, kind)
 
 
@@ -56,7 +54,7 @@ def cumprod(
         >>> print(ops.cumprod(np.array([3, 1, 2], np.int32), exclusive=True))
         [1 3 3]
     """
-    kind = None if dtype is None else dtype_of("cumprod", dtype, _NUMBERS)
+    kind = None if dtype is None else dtype_of("cumprod", dtype, NUMBERS)
     return _cumulative("cumprod", "prod", x, axis, exclusive, reverse, kind)
 
 
@@ -108,10 +106,10 @@ def _scan(x: Any, op: str, axis: int, exclusive: bool, reverse: bool, kind: Any)
     if kind is not None:
         x = x.astype(kind)
     result = _summed(x.dtype) if kind is None and is_sum else x.dtype
-    wide = as_three(x.astype(np.float32 if is_sum and _is_float(x.dtype) else result), axis)
+    wide = as_three(x.astype(np.float32 if is_sum and is_float(x.dtype) else result), axis)
     if reverse:
         wide = np.flip(wide, 1)
-    found = _differentiable(wide, op) if _is_float(wide.dtype) else _levels(wide, op)
+    found = _differentiable(wide, op) if is_float(wide.dtype) else _levels(wide, op)
     if exclusive:
         found = mj.stdlib.scan.shifted(found, _first(op, found.dtype))
     if reverse:
@@ -119,13 +117,9 @@ def _scan(x: Any, op: str, axis: int, exclusive: bool, reverse: bool, kind: Any)
     return found.astype(result).reshape(x.shape)
 
 
-def _is_float(dtype: np.dtype[Any]) -> bool:
-    return any(dtype == t.numpy for t in FLOATS)
-
-
 def _summed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type of a sum: 32 bits for small integers and bools."""
-    if _is_float(dtype) or dtype.itemsize >= 4:
+    if is_float(dtype) or dtype.itemsize >= 4:
         return dtype
     return np.dtype(np.uint32 if dtype.kind == "u" else np.int32)
 
@@ -134,7 +128,7 @@ def _first(op: str, dtype: np.dtype[Any]) -> Any:
     """What nothing comes to."""
     if op in ("sum", "prod"):
         return 0 if op == "sum" else 1
-    if _is_float(dtype):
+    if is_float(dtype):
         return np.inf if op == "min" else -np.inf
     if dtype == np.bool_:
         return op == "min"

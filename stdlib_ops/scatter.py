@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
+from metaljit.lang import bf16, f16, f32, i32, u32
 from metaljit.stdlib_ops.gather import (
     ELEMENTS,
     along_axis,
@@ -25,13 +25,21 @@ from metaljit.stdlib_ops.gather import (
     refuse_outside_axis,
     spread,
 )
-from metaljit.stdlib_ops.operands import Operand, check_array, is_traced, refuse, viewed, whole, zeros_like
+from metaljit.stdlib_ops.operands import (
+    FLOATS,
+    NUMBERS,
+    Operand,
+    check_array,
+    is_traced,
+    refuse,
+    viewed,
+    whole,
+    zeros_like,
+)
 from metaljit.stdlib_ops.sort import ordered
 
 MODES = ("add", "sub", "mul", "div", "min", "max", "set")
 _RANGES = ("skip", "error")
-_NUMBERS = (u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32)
-_FLOATS = (f16, bf16, f32)
 _ADDED = (f16, bf16, f32, i32, u32)  # threads add these, or what they are cast to
 
 
@@ -173,7 +181,7 @@ def _check_updates(op: str, name: str, x: Operand, updates: Operand, mode: str, 
         refuse(op, f"`mode` is one of {', '.join(map(repr, MODES))}, not {mode!r}")
     if out_of_range not in _RANGES:
         refuse(op, f"`out_of_range` is one of {', '.join(map(repr, _RANGES))}, not {out_of_range!r}")
-    allowed = _FLOATS if mode == "div" else ELEMENTS if mode == "set" else _NUMBERS
+    allowed = FLOATS if mode == "div" else ELEMENTS if mode == "set" else NUMBERS
     what = {"div": "floats", "set": "numbers or bools"}.get(mode, "numbers")
     check_array(op, name, updates, allowed, f"{what} with the mode {mode!r}")
     if updates.dtype != x.dtype:

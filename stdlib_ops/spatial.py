@@ -12,11 +12,19 @@ from typing import Any, NoReturn
 import numpy as np
 
 import metaljit as mj
-from metaljit.lang import bf16, bool_, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
-from metaljit.stdlib_ops.operands import Operand, axes_of, check_array, refuse, viewed, whole
+from metaljit.lang import bool_, u32
+from metaljit.stdlib_ops.operands import (
+    FLOATS,
+    NUMBERS,
+    Operand,
+    axes_of,
+    check_array,
+    is_traced,
+    refuse,
+    viewed,
+    whole,
+)
 
-_FLOATS = (f16, bf16, f32)
-_ALL = (*_FLOATS, i8, i16, i32, i64, u8, u16, u32, u64)
 _MOST_AXES = 7
 _MOST_ROWS = 2**31 - 1
 
@@ -48,7 +56,7 @@ def hash_grid_encode(x: Operand, table: Operand, resolutions: Sequence[int]) -> 
     """
     op = "hash_grid_encode"
     axes = _places(op, x)
-    check_array(op, "table", table, _FLOATS, "floats")
+    check_array(op, "table", table, FLOATS, "floats")
     if len(table.shape) != 3:
         _unfit(op, f"`table` has shape {table.shape} and takes three axes: levels, rows, features")
     levels = _levels(op, resolutions)
@@ -122,7 +130,7 @@ def hash_grid_index(points: Operand, resolution: int, rows: int) -> Any:
 
 
 def _places(op: str, x: Operand) -> int:
-    check_array(op, "x", x, _FLOATS, "floats")
+    check_array(op, "x", x, FLOATS, "floats")
     return _axes(op, "x", x)
 
 
@@ -210,9 +218,9 @@ def resize(
         if given not in known:
             refuse("resize", f"{given!r} is no {name}", "there are " + ", ".join(map(repr, known)))
     if mode == "nearest":
-        check_array("resize", "x", x, (*_ALL, bool_), "anything but float64")
+        check_array("resize", "x", x, (*NUMBERS, bool_), "anything but float64")
     else:
-        check_array("resize", "x", x, _FLOATS, "floats")
+        check_array("resize", "x", x, FLOATS, "floats")
     sizes = tuple(size) if isinstance(size, Sequence) else (size,)
     sizes = tuple(whole("resize", "size", n, 1) for n in sizes)
     rank = len(x.shape)
@@ -244,6 +252,6 @@ def resize(
 def _moved(x: Any, axis: int, to: int) -> Any:
     if axis % len(x.shape) == to % len(x.shape):
         return x
-    if hasattr(x, "__metaljit_traced__"):
+    if is_traced(x):
         return np.moveaxis(x, axis, to)
     return viewed(x, lambda v: np.moveaxis(v, axis, to))

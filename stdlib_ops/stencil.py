@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64
-from metaljit.stdlib_ops.operands import Operand, axes_of, check_array, refuse
+from metaljit.stdlib_ops.operands import NUMBERS, SIGNED, Operand, axes_of, check_array, refuse
 from metaljit.stdlib_ops.pad import SHORTENED, pad
-from metaljit.stdlib_ops.stencil_windows import NUMBERS, Padding, Windows, each, modes_of, windows
+from metaljit.stdlib_ops.stencil_windows import Windows, modes_of, windows
+from metaljit.stdlib_ops.windows import Padding, each
 
-_SIGNED = (f16, bf16, f32, i8, i16, i32, i64)
 REDUCTIONS = ("sum", "prod", "min", "max", "argmin", "argmax")
 
 
@@ -45,7 +44,7 @@ def laplacian(
     >>> ops.laplacian(np.array([1, 2, 4, 8], np.float32), mode="edge")
     array([ 1.,  1.,  2., -4.], dtype=float32)
     """
-    check_array("laplacian", "x", x, _SIGNED, "floats or signed integers (a Laplacian can be negative)")
+    check_array("laplacian", "x", x, SIGNED, "floats or signed integers (a Laplacian can be negative)")
     rank = len(x.shape)
     modes = modes_of("laplacian", mode, rank)
     if value is not None and "constant" not in (mode, *modes):
@@ -183,7 +182,7 @@ def _centred(op: str, x: Any, weights: Any, mode: Any, value: Any, origin: Any, 
     check_array(op, "x", x, NUMBERS, "numbers")
     check_weights(op, x, weights)
     size = sizes(weights)
-    origins = each(op, "origin", origin, len(size), None)
+    origins = each(op, "origin", origin, len(size), -(2**31))
     for n, o in zip(size, origins, strict=True):
         if not 0 <= n // 2 + o < n:
             refuse(op, f"`origin` {o} puts the element outside of a window of {n}",

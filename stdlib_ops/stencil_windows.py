@@ -12,15 +12,11 @@ from itertools import product
 from typing import Any
 
 import metaljit as mj
-from metaljit.lang import bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
-from metaljit.stdlib_ops.operands import refuse, whole
+from metaljit.stdlib_ops.operands import refuse
+from metaljit.stdlib_ops.windows import Padding, each, paddings
 
-NUMBERS = (f16, bf16, f32, i8, i16, i32, i64, u8, u16, u32, u64)
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "antiperiodic")
-PADDINGS = ("same", "same_lower", "valid")
 _MOST_PLANES = 1024
-
-Padding = int | str | Sequence[int] | Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -68,14 +64,6 @@ class Windows:
         return weights.reshape(-1, rows, columns)
 
 
-def each(op: str, name: str, given: Any, count: int, least: int | None) -> tuple[int, ...]:
-    """A number for each of `count` axes; one stands for all."""
-    items = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,) * count
-    if len(items) != count:
-        refuse(op, f"`{name}` has {len(items)} numbers, and the window has {count} axes")
-    return tuple(whole(op, name, item, -(2**31) if least is None else least) for item in items)
-
-
 def windows(
     op: str,
     shape: Sequence[int],
@@ -98,10 +86,10 @@ def windows(
     if offset is not None:
         if padding != "same":
             refuse(op, f"`offset` says where windows start, and so does `padding`, which is {padding!r}")
-        before = tuple(-o for o in each(op, "offset", offset, count, None))
+        before = tuple(-o for o in each(op, "offset", offset, count, -(2**31)))
         extra = tuple(s - 1 for s in strides)
     else:
-        pads = _pads(op, padding, count)
+        pads = paddings(op, padding, count)
         lines = [_line(*line) for line in zip(extents, reaches, strides, pads, strict=True)]
         before, extra = tuple(b for b, _ in lines), tuple(e for _, e in lines)
     for n, reach, s, e in zip(extents, reaches, strides, extra, strict=True):
@@ -120,19 +108,6 @@ def _line(n: int, reach: int, stride: int, pad: str | tuple[int, int]) -> tuple[
     if stride > 1:  # the number of windows decides how much is missing at both ends
         total = max((int(n + stride - 1) // stride - 1) * stride + reach - int(n), 0)
     return (total // 2 if pad == "same" else total - total // 2), stride - 1
-
-
-def _pads(op: str, padding: Any, count: int) -> tuple[str | tuple[int, int], ...]:
-    if isinstance(padding, str):
-        if padding not in PADDINGS:
-            names = ", ".join(map(repr, PADDINGS))
-            refuse(op, f"{padding!r} is no padding", f"there are {names}, and numbers of elements")
-        return ((0, 0) if padding == "valid" else padding,) * count
-    if isinstance(padding, Sequence) and any(isinstance(p, Sequence) for p in padding):
-        if len(padding) != count or any(not isinstance(p, Sequence) or len(p) != 2 for p in padding):
-            refuse(op, f"`padding` takes {count} pairs (before, after) and got {padding!r}")
-        return tuple((whole(op, "padding", a, 0), whole(op, "padding", b, 0)) for a, b in padding)
-    return tuple((p, p) for p in each(op, "padding", padding, count, 0))
 
 
 def _check_planes(op: str, size: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Windows along the axes of an array: what pooling and convolutions share.
+"""Windows along the axes of an array: what pooling and convolutions share, and in part stencils.
 
 In: a layout, sizes, strides, dilations and paddings as a user gives them, for one axis or for all. Out: a `Window` for each
 axis that has windows, or a refusal that names the op and the argument. Extents are ints, or extents of a trace, which a
@@ -162,9 +162,8 @@ def windows_of(
     made = []
     for axis, *numbers in zip(axes, sizes, strides, dilations, pads, strict=True):
         n = shape[axis]
-        one = (
-            _known if isinstance(n, int) else _window
-        )  # an extent of a trace is no key, since it is compared by a guard
+        # an extent of a trace is no key, since it is compared by a guard
+        one = _known if isinstance(n, int) else _window
         made.append(one(op, n, axis, *numbers, bool(ceil_mode), filled))
     return Windows(len(shape), tuple(axes), tuple(made))
 
@@ -177,7 +176,7 @@ def each(op: str, name: str, given: Any, count: int, least: int) -> tuple[int, .
     return tuple(whole(op, name, item, least) for item in items)
 
 
-def paddings(op: str, padding: Any, count: int, ceil_mode: bool) -> tuple[str | tuple[int, int], ...]:
+def paddings(op: str, padding: Any, count: int, ceil_mode: bool = False) -> tuple[str | tuple[int, int], ...]:
     if isinstance(padding, str):
         if padding not in PADDINGS:
             refuse(op, f"{padding!r} is no padding", "there are 'valid', 'same', 'same_lower', and numbers")
