@@ -97,39 +97,7 @@ def test_a_variable_stands_for_its_value_in_expressions() -> None:
     np.testing.assert_array_equal(mj.jit(lambda x: x - v)(a(3)), -a(3))
 
 
-def test_a_variable_has_the_operators_and_methods_of_its_value() -> None:
-    start = np.arange(3, dtype=np.float32)
-    v = mj.Variable(start)
-
-    def uses(x: Any) -> Any:
-        return (
-            v + x,
-            1 - v,
-            v * v,
-            v[1],
-            -v,
-            v.sum(),
-            v > 1,
-            np.exp(v),
-            x - v,
-            v.reshape(3, 1) @ x[None],
-            np.stack([x, x]),
-        )
-
-    outside = uses(np.ones(3, np.float32))
-    inside = mj.jit(uses)(np.ones(3, np.float32))
-    for a, b, want in zip(outside, inside, uses_of(start), strict=True):
-        np.testing.assert_allclose(np.asarray(a), want, rtol=1e-6)
-        np.testing.assert_allclose(b, want, rtol=1e-6)
-    assert len(v) == 3
-    assert np.asarray(v).tolist() == [0, 1, 2]
-    assert {v: 1}[v] == 1
-    with pytest.raises(AttributeError, match="summ"):
-        v.summ()
-
-
-def uses_of(v: Any) -> Any:
-    x = np.ones(3, np.float32)
+def uses(v: Any, x: Any) -> Any:
     return (
         v + x,
         1 - v,
@@ -143,6 +111,21 @@ def uses_of(v: Any) -> Any:
         v.reshape(3, 1) @ x[None],
         np.stack([x, x]),
     )
+
+
+def test_a_variable_has_the_operators_and_methods_of_its_value() -> None:
+    start, x = np.arange(3, dtype=np.float32), np.ones(3, np.float32)
+    v = mj.Variable(start)
+    outside = uses(v, x)
+    inside = mj.jit(lambda x: uses(v, x))(x)
+    for a, b, want in zip(outside, inside, uses(start, x), strict=True):
+        np.testing.assert_allclose(np.asarray(a), want, rtol=1e-6)
+        np.testing.assert_allclose(b, want, rtol=1e-6)
+    assert len(v) == 3
+    assert np.asarray(v).tolist() == [0, 1, 2]
+    assert {v: 1}[v] == 1
+    with pytest.raises(AttributeError, match="summ"):
+        v.summ()
 
 
 def test_results_and_variables_share_no_memory() -> None:
